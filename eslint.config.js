@@ -1,0 +1,31 @@
+import js from '@eslint/js';
+import prettier from 'eslint-config-prettier';
+import tseslint from 'typescript-eslint';
+
+export default tseslint.config(
+  { ignores: ['dist/', 'build/', 'coverage/', '*.js'] },
+  js.configs.recommended,
+  ...tseslint.configs.recommendedTypeChecked,
+  {
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
+      '@typescript-eslint/explicit-module-boundary-types': 'error',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      // A method that keeps a promise-returning contract need not await anything itself.
+      '@typescript-eslint/require-await': 'off',
+    },
+  },
+  {
+    files: ['test/**/*.ts'],
+    rules: { '@typescript-eslint/explicit-module-boundary-types': 'off' },
+  },
+  {
+    // Domain folders know no backend and no HTTP; only the module file wires them.
+    files: ['lib/{common,session,turn,orchestrator,conversation,state,maintenance}/**/*.ts'],
+    rules: {
+      'no-restricted-imports': ['error', { patterns: ['**/store/*/*', '**/queue/*/*', '**/http/*', 'typeorm', 'better-sqlite3'] }],
+    },
+  },
+  prettier,
+);

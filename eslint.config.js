@@ -24,7 +24,10 @@ export default tseslint.config(
     // Domain folders know no backend and no HTTP; only the module file wires them.
     files: ['lib/{common,session,turn,orchestrator,conversation,state,maintenance}/**/*.ts'],
     rules: {
-      'no-restricted-imports': ['error', { patterns: ['**/store/*/*', '**/queue/*/*', '**/http/*', 'typeorm', 'better-sqlite3'] }],
+      'no-restricted-imports': [
+        'error',
+        { patterns: ['**/store/*/*', '**/queue/*/*', '**/http/*', 'typeorm', 'better-sqlite3'] },
+      ],
     },
   },
   prettier,

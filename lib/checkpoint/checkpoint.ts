@@ -1,0 +1,24 @@
+import { type JsonObject } from '../common/json.js';
+
+/** An orchestrator's state in a session after one settled turn (BOT-20). */
+export interface Checkpoint {
+  readonly orchestrator: string;
+  readonly sessionId: string;
+  /** From 0, without gaps, per orchestrator and session. */
+  readonly turnIndex: number;
+  readonly state: JsonObject;
+  /** The intents that the turn was routed to. */
+  readonly lastRoute: readonly string[];
+  /** Of the definition that wrote it, see drift. */
+  readonly signature: string;
+  readonly version: string;
+  /** Messages up to this position are part of a summary; 0 when none are. */
+  readonly summarizedThrough: number;
+  /** ISO-8601, by the store's clock. */
+  readonly savedAt: string;
+  readonly turnId?: string;
+  /** The index that this one goes on from; absent on the first. */
+  readonly parent?: number;
+}
+
+export type NewCheckpoint = Omit<Checkpoint, 'savedAt'>;

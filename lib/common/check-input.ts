@@ -1,0 +1,72 @@
+import { type ValidationError, ValidateBy, ValidateIf, isISO8601, validateSync } from 'class-validator';
+import { isName, NAME_RULE } from './ids.js';
+import { isPlainObject } from './json.js';
+import { InvalidInputError } from './sessions.error.js';
+
+/** The first thing that is wrong with an input: where it stands, its value, and what is allowed. */
+export interface InputProblem {
+  readonly path: string;
+  readonly value: unknown;
+  readonly rule: string;
+}
+
+/**
+ * Checks a caller's object against the class-validator rules of `type`; unknown keys are refused.
+ * @returns a shallow copy that is an instance of `type`
+ * @throws InvalidInputError naming the first wrong value
+ */
+export function checkInput<T extends object>(type: new () => T, input: unknown, path: string): T {
+  const checked = validateInput(type, input, path);
+  if ('problem' in checked) throw new InvalidInputError(checked.problem.path, checked.problem.rule);
+  return checked.value;
+}
+
+/** As {@link checkInput}, but hands the problem back. */
+export function validateInput<T extends object>(
+  type: new () => T,
+  input: unknown,
+  path: string,
+): { value: T } | { problem: InputProblem } {
+  if (!isPlainObject(input) && !(input instanceof type)) {
+    return { problem: { path, value: input, rule: 'must be an object.' } };
+  }
+  // Assigning these would change the copy's prototype instead of being refused as unknown.
+  if (Object.hasOwn(input, '__proto__') || Object.hasOwn(input, 'constructor')) {
+    return { problem: { path, value: undefined, rule: 'must not have a key named __proto__ or constructor.' } };
+  }
+  // Shallow on purpose: stores, functions and the application's JSON must arrive as they are.
+  const value = Object.assign(new type(), input);
+  const errors = validateSync(value, { whitelist: true, forbidNonWhitelisted: true, forbidUnknownValues: false });
+  const [error] = errors;
+  return error ? { problem: toProblem(error, path) } : { value };
+}
+
+/** The property may be left out; `null` is not "left out". */
+export const Optional = (): PropertyDecorator => ValidateIf((_, value: unknown) => value !== undefined);
+
+/** A rule with the sentence that says what is allowed. */
+export const Must = (validate: (value: unknown) => boolean, rule: string): PropertyDecorator =>
+  ValidateBy({ name: rule, validator: { validate, defaultMessage: () => rule } });
+
+/** An opaque name, see `isName`. */
+export const MustBeName = (): PropertyDecorator => Must(isName, NAME_RULE);
+
+/** An ISO-8601 time with a zone, so that it means the same moment everywhere. */
+export const MustBeTime = (): PropertyDecorator =>
+  Must(
+    (value) => isISO8601(value, { strict: true, strictSeparator: true }) && /(Z|[+-]\d\d:?\d\d)$/.test(value as string),
+    'must be an ISO-8601 time with a zone, for example 2026-11-21T08:00:00.000Z.',
+  );
+
+/** An integer within bounds, both included. */
+export const MustBeInteger = (min: number, max: number): PropertyDecorator =>
+  Must(
+    (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
+    `must be an integer from ${min} to ${max}.`,
+  );
+
+function toProblem(error: ValidationError, parent: string): InputProblem {
+  const path = parent === '' ? error.property : `${parent}.${error.property}`;
+  const [name, message] = Object.entries(error.constraints ?? {})[0] ?? ['', 'is not valid.'];
+  return { path, value: error.value, rule: name === 'whitelistValidation' ? 'is not a known key.' : message };
+}

@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto';
+import { InvalidInputError } from './sessions.error.js';
+
+/** Makes ids of sessions, turns and messages. At least 128 bits of them must be unpredictable (NST-17). */
+export type IdGenerator = () => string;
+
+/** 128 bits from the operating system's CSPRNG, as 32 hexadecimal digits. */
+export const mintId: IdGenerator = () => randomBytes(16).toString('hex');
+
+/** What a session or turn id may look like: it ends up in keys, queries and URLs of every backend. */
+const ID = /^[A-Za-z0-9][A-Za-z0-9._:@/+=~-]{0,199}$/;
+
+/**
+ * Checks an id that came from outside before it reaches a key or a query (NST-17).
+ * @throws InvalidInputError
+ */
+export function assertId(value: unknown, path: string): asserts value is string {
+  if (typeof value !== 'string' || !ID.test(value)) {
+    throw new InvalidInputError(
+      path,
+      'must be 1 to 200 letters, digits or . _ : @ / + = ~ - and begin with a letter or digit.',
+    );
+  }
+}
+
+/**
+ * Checks an opaque name that the application chose: a user, a workspace, a surface, an idempotency key.
+ * @throws InvalidInputError for an empty or overlong one, and for text that stores would not give back unchanged
+ */
+export function assertName(value: unknown, path: string): asserts value is string {
+  if (!isName(value)) throw new InvalidInputError(path, NAME_RULE);
+}
+
+export const NAME_RULE = 'must be 1 to 256 characters without control characters or lone surrogates.';
+
+/** Control characters, and halves of surrogate pairs: stores and their drivers do not all give them back unchanged. */
+const UNSAFE = /[\p{Cc}\p{Cs}]/u;
+
+export function isName(value: unknown): value is string {
+  return typeof value === 'string' && value.length > 0 && value.length <= 256 && !UNSAFE.test(value);
+}

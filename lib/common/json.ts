@@ -1,0 +1,84 @@
+import { StateSerializationError, TooLargeError } from './sessions.error.js';
+
+export type JsonPrimitive = string | number | boolean | null;
+export type JsonValue = JsonPrimitive | readonly JsonValue[] | JsonObject;
+export interface JsonObject {
+  readonly [key: string]: JsonValue;
+}
+
+/** Keys that could reach a prototype when a value is merged; they are dropped wherever they appear (BOT-07). */
+const PROTOTYPE_KEYS = new Set(['__proto__', 'constructor', 'prototype']);
+const MAX_DEPTH = 200;
+
+/**
+ * A deep copy of `value` that JSON carries unchanged.
+ *
+ * Properties that are `undefined` count as absent, as they do in JSON; prototype keys are dropped.
+ * @param path names the value in errors, for example `state` or `metadata`
+ * @throws StateSerializationError for anything that JSON would change or refuse, with the path to it
+ */
+export function toJson(value: unknown, path: string): JsonValue {
+  return copy(value, path, []);
+}
+
+/** As {@link toJson}, for a value that must be a plain object. */
+export function toJsonObject(value: unknown, path: string): JsonObject {
+  if (!isPlainObject(value)) throw new StateSerializationError(path, describe(value));
+  return toJson(value, path) as JsonObject;
+}
+
+/** The JSON text of a value that {@link toJson} made. @throws TooLargeError when it is longer than `maxBytes` in UTF-8 */
+export function stringifyWithin(value: JsonValue, maxBytes: number, subject: string): string {
+  const text = JSON.stringify(value);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > maxBytes) throw new TooLargeError(subject, bytes, maxBytes);
+  return text;
+}
+
+/** True for objects written as literals, parsed from JSON, or made with a null prototype. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype || isForeignObjectPrototype(prototype);
+}
+
+/** Objects of another realm (a vm context, a worker's message) have an Object.prototype of their own. */
+function isForeignObjectPrototype(prototype: unknown): boolean {
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'hasOwnProperty');
+}
+
+function copy(value: unknown, path: string, ancestors: readonly object[]): JsonValue {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new StateSerializationError(path, String(value));
+    return value === 0 ? 0 : value;
+  }
+  if (typeof value !== 'object') throw new StateSerializationError(path, describe(value));
+  if (ancestors.includes(value)) throw new StateSerializationError(path, 'a reference to an object that contains it');
+  if (ancestors.length >= MAX_DEPTH)
+    throw new StateSerializationError(path, `nested more than ${MAX_DEPTH} levels deep`);
+
+  const inside = [...ancestors, value];
+  if (Array.isArray(value)) {
+    // Array.from visits holes too: JSON would turn them into null.
+    return Array.from(value, (item: unknown, index) => copy(item, `${path}[${index}]`, inside));
+  }
+  if (!isPlainObject(value)) throw new StateSerializationError(path, describe(value));
+  const result: Record<string, JsonValue> = {};
+  for (const key of Object.keys(value)) {
+    if (PROTOTYPE_KEYS.has(key) || value[key] === undefined) continue;
+    result[key] = copy(value[key], `${path}.${key}`, inside);
+  }
+  return result;
+}
+
+function describe(value: unknown): string {
+  if (value === undefined) return 'undefined';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object') {
+    const name = (value as { constructor?: { name?: string } }).constructor?.name;
+    return name && name !== 'Object' ? `an instance of ${name}` : 'an object';
+  }
+  return `a ${typeof value}`;
+}

@@ -1,0 +1,76 @@
+/**
+ * The base of every error that this package throws on purpose.
+ *
+ * `code` is stable across releases and safe to branch on; messages are for people and may be reworded.
+ */
+export abstract class SessionsError extends Error {
+  abstract readonly code: string;
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** A value that a caller passed is missing, malformed or unknown. HTTP 400. Nothing was changed. */
+export class InvalidInputError extends SessionsError {
+  readonly code = 'INVALID_INPUT';
+
+  /**
+   * @param path where the value stands, for example `query.limit`
+   * @param problem what is wrong and what is allowed, as the rest of a sentence
+   */
+  constructor(
+    readonly path: string,
+    readonly problem: string,
+  ) {
+    super(`${path} ${problem}`);
+  }
+}
+
+/** The module was set up wrongly; the application does not start. */
+export class SessionsConfigurationError extends SessionsError {
+  readonly code = 'CONFIGURATION';
+}
+
+/**
+ * A value would not survive being stored as JSON: a Date, Map, class instance, BigInt, function, NaN or cycle (BOT-07).
+ * HTTP 400. Nothing was stored.
+ */
+export class StateSerializationError extends SessionsError {
+  readonly code = 'STATE_NOT_SERIALIZABLE';
+  /** Trying again cannot help. */
+  readonly permanent = true;
+
+  /** @param path where the value stands, for example `state.order.createdAt` */
+  constructor(
+    readonly path: string,
+    readonly found: string,
+  ) {
+    super(
+      `${path} is ${found}, which JSON cannot carry unchanged. Store plain objects, arrays, strings, finite numbers, booleans and null.`,
+    );
+  }
+}
+
+/** A value is larger than its limit, measured as UTF-8 bytes of JSON. HTTP 413. Nothing was stored. */
+export class TooLargeError extends SessionsError {
+  readonly code = 'TOO_LARGE';
+  readonly permanent = true;
+
+  constructor(
+    readonly subject: string,
+    readonly bytes: number,
+    readonly maxBytes: number,
+  ) {
+    super(`${subject} takes ${bytes} bytes as JSON; at most ${maxBytes} are allowed.`);
+  }
+}
+
+/**
+ * The store could not be reached or refused the operation. HTTP 503.
+ * Never a "not found": what the store holds is unknown, and trying again is safe.
+ */
+export class StoreUnavailableError extends SessionsError {
+  readonly code = 'STORE_UNAVAILABLE';
+}

@@ -1,0 +1,22 @@
+import { type Message, type MessageDraft } from './message.js';
+
+/** A draft whose id was minted. */
+export type NewMessage = MessageDraft & { readonly id: string };
+
+/** A stretch of a log. */
+export interface MessageRange {
+  /** Messages after this position; default 0. */
+  readonly after?: number;
+  /** At most this many; default 100. */
+  readonly limit?: number;
+}
+
+/** The append-only message log of every session (STA-03). Unknown sessions have an empty log; reading writes nothing. */
+export interface ConversationLog {
+  /** Adds messages at the end, in order. Turns do not come this way: their messages are part of settle. */
+  append(sessionId: string, messages: readonly NewMessage[]): Promise<Message[]>;
+  /** The last `limit` messages in order, led by the log's first message when that is a system message. */
+  window(sessionId: string, limit: number): Promise<Message[]>;
+  /** A stretch of the log in order. */
+  page(sessionId: string, range?: MessageRange): Promise<Message[]>;
+}

@@ -1,0 +1,52 @@
+import { assertId } from '../common/ids.js';
+import { isPlainObject, toJson } from '../common/json.js';
+import { InvalidInputError } from '../common/sessions.error.js';
+import { type MessageDraft, type MessageRole } from './message.js';
+
+const ROLES: readonly MessageRole[] = ['system', 'user', 'assistant', 'tool'];
+const KEYS = ['role', 'content', 'name', 'metadata', 'toolCalls', 'toolCallId', 'id'];
+
+/**
+ * Checks and copies messages that come from a handler or a caller.
+ * @param path names them in errors
+ * @throws InvalidInputError for a wrong shape; StateSerializationError for what JSON cannot carry
+ */
+export function toMessageDrafts(values: unknown, path: string): MessageDraft[] {
+  if (!Array.isArray(values)) throw new InvalidInputError(path, 'must be an array of messages.');
+  return values.map((value, index) => toMessageDraft(value, `${path}[${index}]`));
+}
+
+function toMessageDraft(value: unknown, path: string): MessageDraft {
+  if (!isPlainObject(value)) throw new InvalidInputError(path, 'must be a message, an object with role and content.');
+  const check = (ok: boolean, key: string, rule: string): void => {
+    if (!ok) throw new InvalidInputError(`${path}.${key}`, rule);
+  };
+  const { role, content, name, metadata, toolCalls, toolCallId, id } = value;
+  for (const key of Object.keys(value)) check(KEYS.includes(key), key, 'is not a known key.');
+  check(ROLES.includes(role as MessageRole), 'role', `must be one of ${ROLES.join(', ')}.`);
+  check(isContent(content), 'content', 'must be a text, an array of parts with a type each, or null.');
+  check(name === undefined || typeof name === 'string', 'name', 'must be a text.');
+  check(metadata === undefined || isPlainObject(metadata), 'metadata', 'must be an object.');
+  check(toolCalls === undefined || isToolCalls(toolCalls), 'toolCalls', 'must be an array of { id, name, arguments }.');
+  check(toolCallId === undefined || typeof toolCallId === 'string', 'toolCallId', 'must be a text.');
+  if (id !== undefined) assertId(id, `${path}.id`);
+  return toJson(value, path) as unknown as MessageDraft;
+}
+
+function isContent(content: unknown): boolean {
+  if (content === null || typeof content === 'string') return true;
+  return Array.isArray(content) && content.every((part) => isPlainObject(part) && typeof part.type === 'string');
+}
+
+function isToolCalls(calls: unknown): boolean {
+  return (
+    Array.isArray(calls) &&
+    calls.every(
+      (call) =>
+        isPlainObject(call) &&
+        typeof call.id === 'string' &&
+        typeof call.name === 'string' &&
+        (typeof call.arguments === 'string' || isPlainObject(call.arguments)),
+    )
+  );
+}

@@ -1,0 +1,52 @@
+import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import { type Session, type SessionState } from '../session/session.js';
+import { sessionOf } from './request-session.js';
+
+/** Where a request carries the session id. A cookie needs the application's cookie parser. */
+export type SessionIdSource =
+  | `header:${string}`
+  | `param:${string}`
+  | `query:${string}`
+  | `cookie:${string}`
+  | ((context: ExecutionContext) => string | undefined | Promise<string | undefined>);
+
+export interface UseSessionOptions {
+  /** Default `header:x-session-id`. */
+  readonly from?: SessionIdSource;
+  /** The states in which the handler may run. Default: all but `expired`. */
+  readonly states?: readonly SessionState[];
+  /** Record activity, which resumes a suspended session. Default true. */
+  readonly touch?: boolean;
+  /** Let a request without a session id through; the session is then absent. Default false. */
+  readonly optional?: boolean;
+}
+
+/** For handlers: the session that `SessionGuard` must find (NST-10). On a class it holds for all of its handlers. */
+export const UseSession = Reflector.createDecorator<UseSessionOptions, UseSessionOptions>({
+  transform: (options) => options ?? {},
+});
+
+const ANONYMOUS = Symbol('agent-sessions:anonymous');
+
+/**
+ * Lets whoever knows a session's id use it without being its owner (NST-11). For back ends that have no users: the id is
+ * then the only secret.
+ */
+export const AllowAnonymousSession = (): MethodDecorator & ClassDecorator => SetMetadata(ANONYMOUS, true);
+
+export function allowsAnonymous(reflector: Reflector, context: ExecutionContext): boolean {
+  return (
+    reflector.getAllAndOverride<boolean | undefined>(ANONYMOUS, [context.getHandler(), context.getClass()]) === true
+  );
+}
+
+/** The session that `SessionGuard` found; `undefined` with `optional` when the request named none. */
+export const CurrentSession = createParamDecorator((_: unknown, context: ExecutionContext): Session | undefined =>
+  sessionOf(context),
+);
+
+/** Its id. */
+export const SessionId = createParamDecorator(
+  (_: unknown, context: ExecutionContext): string | undefined => sessionOf(context)?.id,
+);

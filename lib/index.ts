@@ -1,0 +1,133 @@
+// The module
+export { SessionsModule } from './sessions.module.js';
+export {
+  BackoffOptions,
+  RetryOptions,
+  type SessionsModuleAsyncOptions,
+  SessionsModuleOptions,
+  type SessionsModuleStatics,
+  type SessionsOptionsFactory,
+  SweepOptions,
+  TurnsOptions,
+} from './sessions.options.js';
+export { SESSIONS_ADAPTER } from './sessions.tokens.js';
+
+// Sessions
+export {
+  AffinityResolver,
+  defaultAffinityResolver,
+  type InboundMessage,
+  resolveSession,
+} from './session/affinity-resolver.js';
+export { createSessionStore, type SessionStoreConfig } from './session/create-session-store.js';
+export {
+  SessionConflictError,
+  SessionNotFoundError,
+  SessionStateError,
+  SurfaceLimitError,
+} from './session/session.errors.js';
+export { CreateSessionInput, SessionQuery } from './session/session.inputs.js';
+export { type NewSession, type Session, type SessionState, type SessionTouch } from './session/session.js';
+export { type SessionPage, SessionStore, type SessionStoreSettings } from './session/session-store.service.js';
+
+// Turns
+export * from './turn/turn.errors.js';
+export { ExecuteOptions, SubmitOptions, type TurnInputLike, TurnListQuery } from './turn/turn.inputs.js';
+export { type TurnResult } from './turn/turn-result.js';
+export { TurnService } from './turn/turn.service.js';
+export {
+  type Turn,
+  type TurnErrorRecord,
+  type TurnInput,
+  type TurnReply,
+  type TurnRequest,
+  type TurnStatus,
+  type WhenBusy,
+} from './turn/turn.js';
+
+// Orchestrators
+export { defineOrchestrator } from './orchestrator/define-orchestrator.js';
+export {
+  getOrchestratorToken,
+  InjectOrchestrator,
+  Intent,
+  Orchestrator,
+  type OrchestratorRef,
+  Route,
+} from './orchestrator/orchestrator.decorators.js';
+export {
+  OrchestratorDriftError,
+  OrchestratorResultError,
+  UnknownIntentError,
+} from './orchestrator/orchestrator.errors.js';
+export {
+  type OrchestratorExecuteOptions,
+  OrchestratorHandle,
+  type OrchestratorSubmitOptions,
+} from './orchestrator/orchestrator-handle.js';
+export {
+  type HistoryWindow,
+  type IntentFunction,
+  type IntentResult,
+  IntentRouter,
+  type OrchestratorConfig,
+  type OrchestratorDefinition,
+  type OrchestratorOptions,
+  type RouteDecision,
+  type RouteFunction,
+} from './orchestrator/orchestrator.js';
+export { type StepInfo, type TurnContext, TurnContextFactory } from './orchestrator/turn-context.js';
+export { END, outcome, type OutcomeOptions, reply, TurnOutcome } from './orchestrator/turn-outcome.js';
+
+// Checkpoints and the conversation
+export { CheckpointConflictError } from './checkpoint/checkpoint.errors.js';
+export { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from './checkpoint/checkpoint.store.js';
+export { type Checkpoint, type NewCheckpoint } from './checkpoint/checkpoint.js';
+export { type ConversationLog, type MessageRange, type NewMessage } from './conversation/conversation.store.js';
+export {
+  type Message,
+  type MessageDraft,
+  type MessagePart,
+  type MessageRole,
+  type ToolCall,
+} from './conversation/message.js';
+
+// HTTP
+export { SessionIdMissingError, UnauthenticatedError } from './http/http.errors.js';
+export { type Principal, type PrincipalResolver } from './http/principal.js';
+export {
+  AllowAnonymousSession,
+  CurrentSession,
+  SessionId,
+  type SessionIdSource,
+  UseSession,
+  type UseSessionOptions,
+} from './http/session.decorators.js';
+export { SessionGuard } from './http/session.guard.js';
+export { type SessionsErrorBody, SessionsExceptionFilter } from './http/sessions-exception.filter.js';
+
+// Stores: the memory one, and the ports that every store implements
+export {
+  type MemoryAdapterOptions,
+  InMemorySessionStoreAdapter,
+  memoryAdapter,
+} from './store/memory/memory-adapter.js';
+export { type SessionsAdapter } from './sessions.adapter.js';
+export { type AtomicSessionStoreAdapter, type SessionStoreAdapter } from './session/session.store.js';
+export * from './turn/turn.store.js';
+export { type StepKey, type StoredStep, type WaitResult } from './turn/turn-step.js';
+export { type TurnQueue } from './turn/turn-queue.js';
+export { type StateAddress, type StateDocument, type StateStore, type StateWriteOptions } from './state/state.store.js';
+export { type Lease, type LeaseStore } from './maintenance/lease.store.js';
+
+// Everywhere
+export { type IdGenerator } from './common/ids.js';
+export { type JsonObject, type JsonPrimitive, type JsonValue } from './common/json.js';
+export {
+  InvalidInputError,
+  SessionsConfigurationError,
+  SessionsError,
+  StateSerializationError,
+  StoreUnavailableError,
+  TooLargeError,
+} from './common/sessions.error.js';

@@ -1,0 +1,113 @@
+import { isName } from '../common/ids.js';
+import { isPlainObject } from '../common/json.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import {
+  type HistoryWindow,
+  IntentRouter,
+  type OrchestratorConfig,
+  type OrchestratorDefinition,
+  type RouteFunction,
+} from './orchestrator.js';
+import { signatureOf } from './orchestrator-signature.js';
+
+const DEFAULT_WINDOW = 200;
+const MAX_WINDOW = 10_000;
+
+/**
+ * An orchestrator as a plain object; `@Orchestrator` on a class compiles to the same. Register it with
+ * `SessionsModule.forFeature([...])`.
+ * @throws SessionsConfigurationError naming the orchestrator and the field that is wrong
+ */
+export function defineOrchestrator<State = Record<string, unknown>>(
+  config: OrchestratorConfig<State>,
+): OrchestratorDefinition<State> {
+  const { name, version = '1' } = config;
+  if (!isName(name))
+    throw new SessionsConfigurationError(
+      `An orchestrator's name is ${JSON.stringify(name)}; it must be a text of 1 to 256 characters.`,
+    );
+  const check = (ok: boolean, field: string, rule: string): void => {
+    if (!ok) throw new SessionsConfigurationError(`Orchestrator ${name}: ${field} ${rule}`);
+  };
+  check(isName(version), 'version', 'must be a text of 1 to 256 characters.');
+  check(isPlainObject(config.intents), 'intents', 'must be an object of functions by name.');
+  const intents = new Map(Object.entries(config.intents));
+  check(intents.size > 0, 'intents', 'must not be empty.');
+  for (const [intent, handler] of intents) {
+    check(isName(intent), `intent ${JSON.stringify(intent)}`, 'must have a name of 1 to 256 characters.');
+    check(typeof handler === 'function', `intent ${intent}`, 'must be a function.');
+  }
+  const { initialState = (): State => ({}) as State, keepCheckpoints = 100, maxStateBytes = 262_144 } = config;
+  check(typeof initialState === 'function', 'initialState', 'must be a function that returns the first state.');
+  check(
+    keepCheckpoints === 'all' || isWithin(keepCheckpoints, 1, 1_000_000),
+    'keepCheckpoints',
+    "must be an integer of 1 or more, or 'all'.",
+  );
+  check(isWithin(maxStateBytes, 2, 16_777_216), 'maxStateBytes', 'must be an integer from 2 to 16777216.');
+  const { route, routing } = routeOf(config, [...intents.keys()]);
+
+  return Object.freeze({
+    name,
+    version,
+    signature: signatureOf({ name, intents: [...intents.keys()], routing }),
+    initialState,
+    historyWindow: windowOf(name, config.historyWindow),
+    keepCheckpoints,
+    maxStateBytes,
+    route,
+    intents,
+  });
+}
+
+export function isOrchestratorDefinition(value: unknown): value is OrchestratorDefinition {
+  const { signature, intents, route } = (value ?? {}) as Partial<OrchestratorDefinition>;
+  return typeof signature === 'string' && intents instanceof Map && typeof route === 'function';
+}
+
+/** `route` XOR `router`; an orchestrator with one intent needs neither. */
+function routeOf<State>(
+  { name, route, router }: OrchestratorConfig<State>,
+  intents: readonly string[],
+): { route: RouteFunction<State>; routing: 'route' | 'router' | 'single' } {
+  if (route !== undefined && router !== undefined) {
+    throw new SessionsConfigurationError(`Orchestrator ${name}: has both route and router; it must have one of them.`);
+  }
+  if (route !== undefined) {
+    if (typeof route !== 'function')
+      throw new SessionsConfigurationError(`Orchestrator ${name}: route must be a function.`);
+    return { route, routing: 'route' };
+  }
+  if (router !== undefined) {
+    if (typeof router !== 'object' || typeof router.route !== 'function') {
+      throw new SessionsConfigurationError(
+        `Orchestrator ${name}: router must be an ${IntentRouter.name}, an object with a method route(). ` +
+          'A class is resolved only by the @Orchestrator decorator.',
+      );
+    }
+    return { route: (turn) => router.route(turn, intents), routing: 'router' };
+  }
+  const [only, ...others] = intents;
+  if (only === undefined || others.length > 0) {
+    throw new SessionsConfigurationError(
+      `Orchestrator ${name}: has several intents and neither route nor router; give it one of them.`,
+    );
+  }
+  return { route: () => only, routing: 'single' };
+}
+
+function windowOf(name: string, window: number | HistoryWindow = {}): { router: number; agents: number } {
+  const { agents = DEFAULT_WINDOW, router = agents } = typeof window === 'number' ? { agents: window } : window;
+  for (const [role, size] of Object.entries({ agents, router })) {
+    if (!isWithin(size, 0, MAX_WINDOW)) {
+      throw new SessionsConfigurationError(
+        `Orchestrator ${name}: historyWindow.${role} is ${JSON.stringify(size)}; it must be an integer from 0 to ${MAX_WINDOW}.`,
+      );
+    }
+  }
+  return { router, agents };
+}
+
+function isWithin(value: unknown, min: number, max: number): boolean {
+  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+}

@@ -1,0 +1,44 @@
+import { type FactoryProvider } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { findProvider, lazily } from '../common/nest-providers.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { TurnService } from '../turn/turn.service.js';
+import { getOrchestratorToken, type OrchestratorRef, orchestratorName } from './orchestrator.decorators.js';
+import { OrchestratorHandle } from './orchestrator-handle.js';
+import { OrchestratorRegistry } from './orchestrator.registry.js';
+
+/** The orchestrators of one `forFeature` call, for the explorer to find. */
+export class OrchestratorFeature {
+  constructor(readonly orchestrators: readonly OrchestratorRef[]) {}
+}
+
+/**
+ * The handle of an orchestrator. It looks its services up at the first use, so that a feature module need not import the
+ * module that `forRoot` made.
+ */
+export function handleProvider(orchestrator: OrchestratorRef): FactoryProvider<OrchestratorHandle> {
+  const name = orchestratorName(orchestrator);
+  return {
+    provide: getOrchestratorToken(orchestrator),
+    inject: [ModuleRef],
+    useFactory: (moduleRef: ModuleRef) =>
+      new OrchestratorHandle(
+        name,
+        lazily(() => resolve(moduleRef, name)),
+      ),
+  };
+}
+
+function resolve(moduleRef: ModuleRef, name: string): ReturnType<OrchestratorHandle['find']> {
+  const turns = findProvider(moduleRef, TurnService);
+  if (!turns) {
+    throw new SessionsConfigurationError(
+      `The orchestrator ${name} has no SessionsModule.forRoot() to run in. Import it once, in the application's root module.`,
+    );
+  }
+  const definition = findProvider(moduleRef, OrchestratorRegistry)?.get(name);
+  if (!definition) {
+    throw new SessionsConfigurationError(`The orchestrator ${name} is used before the application has started.`);
+  }
+  return { turns, definition };
+}

@@ -1,0 +1,216 @@
+import { type NewCheckpoint } from '../checkpoint/checkpoint.js';
+import { type JsonObject, stringifyWithin, toJsonObject } from '../common/json.js';
+import { type NewMessage } from '../conversation/conversation.store.js';
+import { type MessageDraft } from '../conversation/message.js';
+import { lastMessages } from '../conversation/window.js';
+import { SessionNotFoundError } from '../session/session.errors.js';
+import { type Session } from '../session/session.js';
+import { type SessionStore } from '../session/session-store.service.js';
+import { type TurnContexts } from '../turn/turn-contexts.js';
+import { type RunnableOrchestrator, type TurnControl, TurnRunner } from '../turn/turn-runner.js';
+import { type ClaimedTurn, type TurnSettlement } from '../turn/turn.store.js';
+import { type Turn } from '../turn/turn.js';
+import { messageId, userMessage } from '../turn/user-message.js';
+import { mergeOutcomes, type MergedOutcome, patched } from './merge-outcomes.js';
+import { OrchestratorDriftError, OrchestratorResultError, UnknownIntentError } from './orchestrator.errors.js';
+import { type OrchestratorDefinition } from './orchestrator.js';
+import { type OrchestratorRegistry } from './orchestrator.registry.js';
+import { type TurnContext, type TurnContextFactory } from './turn-context.js';
+import { END } from './turn-outcome.js';
+import { TurnSteps } from './turn-steps.js';
+
+/** More intents than this in one route are a mistake, not a plan. */
+const MAX_FAN_OUT = 16;
+
+/** Runs turns through their orchestrator: drift, route, dispatch, merge, and the settlement that follows. */
+export class OrchestratorRunner extends TurnRunner {
+  constructor(
+    private readonly registry: OrchestratorRegistry,
+    private readonly sessions: SessionStore,
+    private readonly contexts: TurnContexts,
+    private readonly contextFactory: () => TurnContextFactory,
+  ) {
+    super();
+  }
+
+  find(name: string): RunnableOrchestrator | undefined {
+    const definition = this.registry.get(name);
+    if (!definition) return undefined;
+    const { router, agents } = definition.historyWindow;
+    return { version: definition.version, historyLimit: Math.max(router, agents) };
+  }
+
+  names(): string[] {
+    return this.registry.names();
+  }
+
+  windows(): Readonly<Record<string, number>> {
+    return this.registry.windows();
+  }
+
+  async run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement> {
+    const startedAt = performance.now();
+    const { turn, checkpoint } = claimed;
+    const definition = this.definitionOf(turn);
+    assertNoDrift(definition, claimed);
+
+    const session = claimed.session ?? (await this.loadSession(turn.sessionId));
+    const saved = checkpoint ? checkpoint.state : toJsonObject(definition.initialState(), 'initialState');
+    const state = patched(saved, turn.request.statePatch ?? {});
+    const context = await this.buildContext(turn, session);
+    const contextFor = this.contextMaker(claimed, control, session, state, context);
+
+    const intents = toIntents(definition, await definition.route(contextFor('', definition.historyWindow.router)));
+    const results = await dispatch(definition, intents, (intent) =>
+      contextFor(intent, definition.historyWindow.agents),
+    );
+    const outcome = mergeOutcomes(definition.name, state, results);
+    stringifyWithin(outcome.state, definition.maxStateBytes, `The state of ${definition.name}`);
+    return {
+      status: outcome.status,
+      reply: { text: outcome.text, ...(outcome.data === undefined ? {} : { data: outcome.data }) },
+      report: reportOf(claimed, results, startedAt),
+      messages: messagesOf(turn, outcome),
+      checkpoint: nextCheckpoint(definition, claimed, intents, outcome.state),
+      keepCheckpoints: definition.keepCheckpoints,
+    };
+  }
+
+  private definitionOf(turn: Turn): OrchestratorDefinition {
+    const definition = this.registry.get(turn.orchestrator);
+    if (!definition) throw new OrchestratorResultError(turn.orchestrator, 'is not registered in this process.');
+    return definition;
+  }
+
+  private async loadSession(sessionId: string): Promise<Session> {
+    const session = await this.sessions.get(sessionId);
+    if (!session) throw new SessionNotFoundError(sessionId);
+    return session;
+  }
+
+  private async buildContext(turn: Turn, session: Session): Promise<Readonly<Record<string, unknown>>> {
+    const built = await this.contextFactory().create(turn, session);
+    return Object.freeze({ ...built, ...this.contexts.get(turn.id) });
+  }
+
+  /** @returns makes what one function of the orchestrator is given, with its own slice of history */
+  private contextMaker(
+    { turn, checkpoint, history, steps }: ClaimedTurn,
+    control: TurnControl,
+    session: Session,
+    state: JsonObject,
+    context: Readonly<Record<string, unknown>>,
+  ): (intent: string, window: number) => TurnContext {
+    const memo = new TurnSteps(turn.id, steps, control);
+    const log: readonly MessageDraft[] = turn.request.history ?? history;
+    const frozenState = deepFreeze(state);
+    return (intent, window) => ({
+      id: turn.id,
+      sessionId: turn.sessionId,
+      session,
+      input: turn.request.input,
+      state: frozenState,
+      history: lastMessages(log, window),
+      turnIndex: checkpoint ? checkpoint.turnIndex + 1 : 0,
+      iteration: 0,
+      attempt: turn.failures + 1,
+      attributes: turn.attributes,
+      context,
+      signal: control.signal,
+      step: (name, work) => memo.run({ iteration: 0, intent }, name, work),
+    });
+  }
+}
+
+/** BOT-23: nothing is dispatched over a checkpoint that another structure wrote, unless the caller adopts it. */
+function assertNoDrift(definition: OrchestratorDefinition, { turn, checkpoint }: ClaimedTurn): void {
+  if (!checkpoint || checkpoint.signature === definition.signature || turn.request.force) return;
+  throw new OrchestratorDriftError(checkpoint.signature, definition.signature, turn.sessionId);
+}
+
+/** The decision as a list without repeats. @throws UnknownIntentError, OrchestratorResultError */
+function toIntents(definition: OrchestratorDefinition, decision: unknown): string[] {
+  if (decision === END) return [];
+  const chosen: unknown[] = Array.isArray(decision) ? decision : [decision];
+  const intents = [...new Set(chosen)];
+  if (intents.length > MAX_FAN_OUT) {
+    throw new OrchestratorResultError(
+      definition.name,
+      `the route chose ${intents.length} intents; at most ${MAX_FAN_OUT} run in one turn.`,
+    );
+  }
+  for (const intent of intents) {
+    if (typeof intent !== 'string' || !definition.intents.has(intent)) {
+      throw new UnknownIntentError(definition.name, String(intent), [...definition.intents.keys()]);
+    }
+  }
+  return intents as string[];
+}
+
+interface IntentRun {
+  readonly intent: string;
+  readonly value: unknown;
+  readonly durationMs: number;
+}
+
+/** Runs the intents in parallel and waits for all of them: none goes on behind a turn that has failed. */
+async function dispatch(
+  definition: OrchestratorDefinition,
+  intents: readonly string[],
+  contextFor: (intent: string) => TurnContext,
+): Promise<IntentRun[]> {
+  const runs = intents.map(async (intent): Promise<IntentRun> => {
+    const startedAt = performance.now();
+    const value: unknown = await definition.intents.get(intent)?.(contextFor(intent));
+    return { intent, value, durationMs: elapsed(startedAt) };
+  });
+  const settled = await Promise.allSettled(runs);
+  const failed = settled.find((run) => run.status === 'rejected');
+  if (failed) throw failed.reason;
+  return settled.flatMap((run) => (run.status === 'fulfilled' ? [run.value] : []));
+}
+
+function messagesOf(turn: Turn, { messages }: MergedOutcome): NewMessage[] {
+  const own = messages.map((message, index) => ({ ...message, id: message.id ?? messageId(turn.id, index + 1) }));
+  const lead = own.findIndex(({ role }) => role !== 'system');
+  const leading = own.slice(0, lead === -1 ? own.length : lead);
+  return [...leading, userMessage(turn), ...own.slice(leading.length)];
+}
+
+function nextCheckpoint(
+  { name, signature, version }: OrchestratorDefinition,
+  { turn, checkpoint }: ClaimedTurn,
+  lastRoute: readonly string[],
+  state: JsonObject,
+): NewCheckpoint {
+  return {
+    orchestrator: name,
+    sessionId: turn.sessionId,
+    turnIndex: checkpoint ? checkpoint.turnIndex + 1 : 0,
+    state,
+    lastRoute,
+    signature,
+    version,
+    summarizedThrough: checkpoint?.summarizedThrough ?? 0,
+    turnId: turn.id,
+    ...(checkpoint ? { parent: checkpoint.turnIndex } : {}),
+  };
+}
+
+function reportOf({ turn }: ClaimedTurn, results: readonly IntentRun[], startedAt: number): JsonObject {
+  return {
+    attempt: turn.failures + 1,
+    durationMs: elapsed(startedAt),
+    intents: results.map(({ intent, durationMs }) => ({ intent, durationMs })),
+  };
+}
+
+function elapsed(since: number): number {
+  return Math.round(performance.now() - since);
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  Object.values(value).forEach(deepFreeze);
+  return Object.freeze(value);
+}

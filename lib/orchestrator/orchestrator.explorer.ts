@@ -1,0 +1,85 @@
+import { type Type } from '@nestjs/common';
+import { type DiscoveryService, ModuleRef, type ModulesContainer } from '@nestjs/core';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { compileOrchestrator } from './compile-orchestrator.js';
+import { isOrchestratorDefinition } from './define-orchestrator.js';
+import { orchestratorOptions } from './orchestrator.decorators.js';
+import { OrchestratorFeature } from './orchestrator-feature.js';
+import { type IntentRouter } from './orchestrator.js';
+import { type OrchestratorRegistry } from './orchestrator.registry.js';
+
+/**
+ * Finds the application's orchestrators: providers with `@Orchestrator`, providers that are definitions, and what
+ * `forFeature` lists. A class that only `forFeature` lists is made in the module that imports the feature, so it may
+ * inject what that module's own providers may.
+ */
+export class OrchestratorExplorer {
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly modules: ModulesContainer,
+    private readonly moduleRef: ModuleRef,
+    private readonly registry: OrchestratorRegistry,
+  ) {}
+
+  async explore(): Promise<void> {
+    const provided = this.exploreProviders();
+    for (const { feature, host } of this.features()) {
+      for (const orchestrator of feature.orchestrators) {
+        if (isOrchestratorDefinition(orchestrator)) this.registry.register(orchestrator);
+        if (typeof orchestrator !== 'function' || provided.has(orchestrator)) continue;
+        provided.add(orchestrator);
+        this.registerInstance(await host.create(orchestrator as Type<object>));
+      }
+    }
+  }
+
+  /** @returns the orchestrator classes that are providers */
+  private exploreProviders(): Set<unknown> {
+    const provided = new Set<unknown>();
+    for (const wrapper of this.discovery.getProviders()) {
+      const { metatype } = wrapper;
+      const instance: unknown = wrapper.instance;
+      if (typeof metatype === 'function' && orchestratorOptions(metatype)) {
+        if (!wrapper.isDependencyTreeStatic()) throw requestScoped(metatype.name);
+        this.registerInstance(instance as object);
+        provided.add(metatype);
+      } else if (isOrchestratorDefinition(instance)) {
+        this.registry.register(instance);
+      }
+    }
+    return provided;
+  }
+
+  /** Each `forFeature` with the module that imports it. */
+  private features(): { feature: OrchestratorFeature; host: ModuleRef }[] {
+    const modules = [...this.modules.values()];
+    return modules.flatMap((module) => {
+      const feature: unknown = module.providers.get(OrchestratorFeature)?.instance;
+      if (!(feature instanceof OrchestratorFeature)) return [];
+      const host = modules.find(({ imports }) => imports.has(module)) ?? module;
+      return [{ feature, host: host.getProviderByKey<ModuleRef>(ModuleRef).instance }];
+    });
+  }
+
+  private registerInstance(instance: object): void {
+    this.registry.register(compileOrchestrator(instance, (router) => this.resolveRouter(instance, router)));
+  }
+
+  private resolveRouter(instance: object, router: abstract new (...args: never[]) => IntentRouter): IntentRouter {
+    try {
+      return this.moduleRef.get<IntentRouter>(router, { strict: false });
+    } catch (error) {
+      throw new SessionsConfigurationError(
+        `${instance.constructor.name}: its router ${router.name} is no provider. List it in the providers of a module.`,
+        { cause: error },
+      );
+    }
+  }
+}
+
+function requestScoped(name: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `${name} is request-scoped, or injects something that is. Turns outlive requests: an orchestrator must be a singleton; ` +
+      'give it what belongs to a request through the context option or a TurnContextFactory.',
+  );
+}

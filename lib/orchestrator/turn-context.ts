@@ -1,0 +1,53 @@
+import { type JsonObject } from '../common/json.js';
+import { type Message, type MessageDraft } from '../conversation/message.js';
+import { type Session } from '../session/session.js';
+import { type Turn, type TurnInput } from '../turn/turn.js';
+
+/** Tells a step's function about itself. */
+export interface StepInfo {
+  /** The same in every attempt: give it to the outside system as idempotency key. */
+  readonly key: string;
+  /** Aborted when the turn must stop. */
+  readonly signal: AbortSignal;
+}
+
+/** What a route or an intent is given: one attempt of one turn. */
+export interface TurnContext<State = Record<string, unknown>> {
+  /** The turn's id: the same in every attempt. */
+  readonly id: string;
+  readonly sessionId: string;
+  readonly session: Session;
+  readonly input: TurnInput;
+  /** The state as the turn began, with what intents changed since; a copy, frozen. Change it by returning a patch. */
+  readonly state: Readonly<State>;
+  /** What was said before, cut to the window of the one that is called (BOT-40). */
+  readonly history: readonly (Message | MessageDraft)[];
+  /** The number that this turn will have in this session and orchestrator, from 0. */
+  readonly turnIndex: number;
+  /** 0 on the first decision of the turn. */
+  readonly iteration: number;
+  /** From 1; more than 1 after a failure or a crash. */
+  readonly attempt: number;
+  readonly attributes: JsonObject;
+  /** The caller's context when the attempt runs in its process, over what the `TurnContextFactory` built; frozen. */
+  readonly context: Readonly<Record<string, unknown>>;
+  /** Aborted when the turn is cancelled, the process stops, or the lease is lost. */
+  readonly signal: AbortSignal;
+  /**
+   * Runs `work` once for this turn: its result is stored before going on, and a later attempt gets the stored result
+   * instead (BOT-30). A crash between the effect and the stored result repeats the effect, so give `info.key` to it.
+   * @param name tells steps of an intent apart; the same name again is the next occurrence
+   * @throws what `work` throws; StateSerializationError for a result that JSON cannot carry
+   */
+  step<T>(name: string, work: (info: StepInfo) => Promise<T> | T): Promise<T>;
+}
+
+/**
+ * Builds what every attempt of a turn gets as `context`, wherever it runs: provide your own to give workers and resumed
+ * turns their handles.
+ */
+export class TurnContextFactory {
+  create(_turn: Turn, _session: Session): Record<string, unknown> | Promise<Record<string, unknown>> {
+    return {};
+  }
+}

@@ -1,0 +1,41 @@
+import { InvalidInputError } from '../common/sessions.error.js';
+import { type Session } from './session.js';
+
+/** The place of a session in the order of `find`: last activity, then creation, both newest first, then id. */
+export interface SessionCursor {
+  readonly lastActivityAt: string;
+  readonly createdAt: string;
+  readonly id: string;
+}
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+export function encodeCursor({ lastActivityAt, createdAt, id }: Session): string {
+  return Buffer.from(JSON.stringify([lastActivityAt, createdAt, id])).toString('base64url');
+}
+
+/** @throws InvalidInputError for a cursor that {@link encodeCursor} did not make */
+export function decodeCursor(cursor: unknown): SessionCursor {
+  if (typeof cursor === 'string' && cursor.length <= 1024) {
+    try {
+      const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+      if (Array.isArray(parts) && parts.length === 3 && parts.every((part) => typeof part === 'string')) {
+        const [lastActivityAt, createdAt, id] = parts as [string, string, string];
+        if (TIME.test(lastActivityAt) && TIME.test(createdAt)) return { lastActivityAt, createdAt, id };
+      }
+    } catch {
+      // Falls through: text that is not JSON is no cursor of ours.
+    }
+  }
+  throw new InvalidInputError('query.cursor', 'must be a nextCursor that an earlier page returned.');
+}
+
+/** Orders sessions as `find` does. */
+export function compareSessions(a: SessionCursor, b: SessionCursor): number {
+  return compare(b.lastActivityAt, a.lastActivityAt) || compare(b.createdAt, a.createdAt) || compare(a.id, b.id);
+}
+
+/** By code unit, so that it does not depend on a locale. */
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

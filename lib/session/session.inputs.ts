@@ -1,0 +1,70 @@
+import { Allow } from 'class-validator';
+import { Must, MustBeInteger, MustBeName, MustBeTime, Optional } from '../common/check-input.js';
+import { SESSION_STATES, type SessionState } from './session.js';
+
+/** What `SessionStore.create` takes (SES-02). */
+export class CreateSessionInput {
+  /** Chosen by the caller; left out, the store mints one with 128 random bits. */
+  @Allow()
+  id?: string;
+
+  @MustBeName()
+  userId!: string;
+
+  @Optional()
+  @MustBeName()
+  workspaceId?: string;
+
+  /** The first surface to attach. */
+  @Optional()
+  @MustBeName()
+  initialSurfaceId?: string;
+
+  /** JSON; copied. */
+  @Allow()
+  metadata?: Record<string, unknown>;
+}
+
+/** Which sessions to find; conditions are joined by AND (SES-04). */
+export class SessionQuery {
+  @Optional()
+  @MustBeName()
+  userId?: string;
+
+  @Optional()
+  @MustBeName()
+  workspaceId?: string;
+
+  @Optional()
+  @Must(isStateFilter, `must be one or more of ${SESSION_STATES.join(', ')}.`)
+  state?: SessionState | SessionState[];
+
+  /** Sessions to which this surface is attached. */
+  @Optional()
+  @MustBeName()
+  surfaceId?: string;
+
+  /** Strictly later `lastActivityAt`. ISO-8601. */
+  @Optional()
+  @MustBeTime()
+  activeAfter?: string;
+
+  /** Strictly earlier `lastActivityAt`. ISO-8601. */
+  @Optional()
+  @MustBeTime()
+  activeBefore?: string;
+
+  /** At most this many, 0 to 1000; default 50. */
+  @Optional()
+  @MustBeInteger(0, 1000)
+  limit?: number;
+
+  /** Where to go on: the `nextCursor` of the page before. */
+  @Allow()
+  cursor?: string;
+}
+
+function isStateFilter(value: unknown): boolean {
+  const states: unknown[] = Array.isArray(value) ? value : [value];
+  return states.length > 0 && states.every((state) => SESSION_STATES.includes(state as SessionState));
+}

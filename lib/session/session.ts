@@ -1,0 +1,42 @@
+/**
+ * Where a session stands. `created`: nobody has spoken yet; `active`: in use; `suspended`: idle for longer than its
+ * TTL, the next touch resumes it; `expired`: over for good.
+ */
+export type SessionState = 'created' | 'active' | 'suspended' | 'expired';
+
+export const SESSION_STATES: readonly SessionState[] = ['created', 'active', 'suspended', 'expired'];
+
+/** The continuity unit that spans surfaces (SES-01). All times are ISO-8601 UTC with milliseconds. */
+export interface Session {
+  readonly id: string;
+  /** Who speaks. Opaque: not looked up anywhere. */
+  readonly userId: string;
+  readonly workspaceId?: string;
+  readonly state: SessionState;
+  readonly createdAt: string;
+  /** The last touch; until the first one, `createdAt`. Never goes back. */
+  readonly lastActivityAt: string;
+  /** When `state` last changed; absent while it never has. */
+  readonly stateChangedAt?: string;
+  /** In the order in which they were attached. */
+  readonly attachedSurfaces: readonly string[];
+  /** The application's own JSON, see `updateMetadata`. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** 1 at creation, one more with every stored change. */
+  readonly version: number;
+}
+
+/** A session as it is handed to a store that stamps times itself. */
+export interface NewSession {
+  readonly id: string;
+  readonly userId: string;
+  readonly workspaceId?: string;
+  readonly attachedSurfaces: readonly string[];
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** What a touch did: `previousState` tells a cold start (`created`) from a running and a resumed session (SES-05). */
+export interface SessionTouch {
+  readonly session: Session;
+  readonly previousState: SessionState;
+}

@@ -1,0 +1,34 @@
+import { type CheckpointStore } from './checkpoint/checkpoint.store.js';
+import { type ConversationLog } from './conversation/conversation.store.js';
+import { type LeaseStore } from './maintenance/lease.store.js';
+import { type SessionStoreAdapter } from './session/session.store.js';
+import { type StateStore } from './state/state.store.js';
+import { type TurnHints, type TurnLedger } from './turn/turn.store.js';
+
+/**
+ * A store backend: what `forRoot({ adapter })` takes. All parts share one backend, because a turn settles in one commit
+ * over them; only `sessions` may be a foreign store (SES-15).
+ */
+export interface SessionsAdapter {
+  readonly sessions: SessionStoreAdapter;
+  readonly turns: TurnLedger;
+  readonly hints: TurnHints;
+  readonly checkpoints: CheckpointStore;
+  readonly conversations: ConversationLog;
+  readonly state: StateStore;
+  readonly leases: LeaseStore;
+  /** Whether several processes can work on the store at once. */
+  readonly shared: boolean;
+  /** Resolves when the store answers. @throws StoreUnavailableError */
+  ping(): Promise<void>;
+  /** Connects and checks the schema, once, before any other call. */
+  init?(): Promise<void>;
+  /**
+   * Called once before this process claims turns. A store that allows one worker process at a time takes its lock here,
+   * and sets free what a worker that died held.
+   * @throws SessionsConfigurationError when another process holds it
+   */
+  beginWork?(): Promise<void>;
+  /** Lets go of connections that the adapter opened itself. No call follows. */
+  close?(): Promise<void>;
+}

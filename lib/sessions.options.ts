@@ -1,0 +1,302 @@
+import { type FactoryProvider, type ModuleMetadata, type Type } from '@nestjs/common';
+import { Allow } from 'class-validator';
+import { CronTime } from 'cron';
+import { Must, MustBeInteger, Optional, validateInput } from './common/check-input.js';
+import { type IdGenerator, mintId } from './common/ids.js';
+import { isPlainObject } from './common/json.js';
+import { SessionsConfigurationError } from './common/sessions.error.js';
+import { type PrincipalResolver, requestUser } from './http/principal.js';
+import { InProcessQueue } from './queue/in-process/in-process-queue.js';
+import { type SessionsAdapter } from './sessions.adapter.js';
+import { type SessionStoreSettings } from './session/session-store.service.js';
+import { memoryAdapter } from './store/memory/memory-adapter.js';
+import { type TurnQueue } from './turn/turn-queue.js';
+import { type TurnSettings } from './turn/turn.settings.js';
+import { WHEN_BUSY, type WhenBusy } from './turn/turn.js';
+
+const MAX_MS = 2_147_483_647;
+const isMethod = (value: unknown): boolean => typeof value === 'function';
+
+/** When idle sessions are suspended. */
+export class SweepOptions {
+  /** A cron expression, five or six fields. Default: every five minutes. */
+  @Optional()
+  @Must(isCron, 'must be a cron expression, for example */5 * * * *.')
+  cron?: string;
+
+  /** Default true. */
+  @Optional()
+  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  enabled?: boolean;
+
+  /** At most about this many sessions a run; the next run goes on. Default 10,000. */
+  @Optional()
+  @MustBeInteger(1, 10_000_000)
+  maxPerRun?: number;
+}
+
+/** Pauses between the attempts of a turn. */
+export class BackoffOptions {
+  /** `exponential` (default) doubles with each failure. */
+  @Optional()
+  @Must((value) => value === 'fixed' || value === 'exponential', 'must be fixed or exponential.')
+  type?: 'fixed' | 'exponential';
+
+  /** Milliseconds before the second attempt. Default 500. */
+  @Optional()
+  @MustBeInteger(0, MAX_MS)
+  delayMs?: number;
+
+  /** Exponential delays grow up to this. Default 60,000. */
+  @Optional()
+  @MustBeInteger(0, MAX_MS)
+  maxDelayMs?: number;
+}
+
+export class RetryOptions {
+  /** Attempts of a turn in all. Default 3. */
+  @Optional()
+  @MustBeInteger(1, 1000)
+  attempts?: number;
+
+  @Allow()
+  backoff?: BackoffOptions;
+}
+
+/** How turns are queued, run and tried again. */
+export class TurnsOptions {
+  /** What says that a session has work. Default: a queue in this process. */
+  @Optional()
+  @Must(isTurnQueue, 'must be a TurnQueue with ring, process, pause, resume and close.')
+  queue?: TurnQueue;
+
+  /** Sessions whose turns this process runs at once, with the default queue. Default 32. */
+  @Optional()
+  @MustBeInteger(1, 10_000)
+  concurrency?: number;
+
+  /** What to do when a message arrives while the session is busy. Default `enqueue`. */
+  @Optional()
+  @Must((value) => WHEN_BUSY.includes(value as WhenBusy), `must be one of ${WHEN_BUSY.join(', ')}.`)
+  whenBusy?: WhenBusy;
+
+  /** Queued turns that a session may have. Default 100. */
+  @Optional()
+  @MustBeInteger(1, 1_000_000)
+  maxQueuedPerSession?: number;
+
+  /** Of one input as JSON. Default 262,144. */
+  @Optional()
+  @MustBeInteger(1, 67_108_864)
+  maxInputBytes?: number;
+
+  @Allow()
+  retry?: RetryOptions;
+
+  /** Milliseconds for which a worker holds a turn without renewing; a lost worker's lane waits this long. Default 10,000. */
+  @Optional()
+  @MustBeInteger(100, 3_600_000)
+  leaseMs?: number;
+
+  /** How often lanes that need attention are looked for, in milliseconds. Default 1,000. */
+  @Optional()
+  @MustBeInteger(10, 3_600_000)
+  reconcileMs?: number;
+
+  /** Seconds for which an idempotency key is remembered after its turn settled. Default 86,400 (a day). */
+  @Optional()
+  @MustBeInteger(1, 31_536_000)
+  idempotencySeconds?: number;
+
+  /** Milliseconds that running turns get to finish when the application stops. Default 10,000. */
+  @Optional()
+  @MustBeInteger(0, 3_600_000)
+  shutdownGraceMs?: number;
+}
+
+/** What `SessionsModule.forRoot` takes. Everything has a default. */
+export class SessionsModuleOptions {
+  /** The store. Default: `memoryAdapter()`, which forgets everything with the process. */
+  @Optional()
+  @Must(isSessionsAdapter, 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).')
+  adapter?: SessionsAdapter;
+
+  /** Idle seconds after which a session is suspended. Default: the environment's SESSION_TTL_SECONDS, else 3,600. */
+  @Optional()
+  @MustBeInteger(1, 3_153_600_000)
+  ttlSeconds?: number;
+
+  /** `false` switches the sweep off. */
+  @Allow()
+  sweep?: false | SweepOptions;
+
+  @Allow()
+  turns?: TurnsOptions;
+
+  /** Surfaces that one session may have attached. Default 16. */
+  @Optional()
+  @MustBeInteger(1, 1000)
+  maxSurfacesPerSession?: number;
+
+  /** Of a session's metadata as JSON. Default 65,536. */
+  @Optional()
+  @MustBeInteger(2, 16_777_216)
+  maxMetadataBytes?: number;
+
+  /** Who a request speaks for. Default: `request.user?.id` and `request.user?.workspaceId`. */
+  @Optional()
+  @Must(isMethod, 'must be a function of the execution context.')
+  principal?: PrincipalResolver;
+
+  /** Makes ids of sessions and turns; at least 128 bits must be unpredictable. Default: 32 random hexadecimal digits. */
+  @Optional()
+  @Must(isMethod, 'must be a function that returns an id.')
+  generateId?: IdGenerator;
+}
+
+/** What only the module's definition can decide. */
+export interface SessionsModuleStatics {
+  /** Makes the services injectable in every module. Default false. */
+  readonly isGlobal?: boolean;
+}
+
+export interface SessionsOptionsFactory {
+  createSessionsOptions(): SessionsModuleOptions | Promise<SessionsModuleOptions>;
+}
+
+export interface SessionsModuleAsyncOptions extends SessionsModuleStatics, Pick<ModuleMetadata, 'imports'> {
+  readonly useFactory?: FactoryProvider<SessionsModuleOptions>['useFactory'];
+  readonly inject?: FactoryProvider['inject'];
+  /** A class that is made here. */
+  readonly useClass?: Type<SessionsOptionsFactory>;
+  /** A provider of the imported modules. */
+  readonly useExisting?: Type<SessionsOptionsFactory>;
+}
+
+/** The options with every default filled in. */
+export interface SessionsSettings {
+  readonly adapter: SessionsAdapter;
+  /** True when no adapter was given. */
+  readonly adapterByDefault: boolean;
+  readonly sweep: { readonly cron: string; readonly maxPerRun: number } | null;
+  readonly turns: TurnSettings;
+  readonly queue: TurnQueue;
+  /** True when the queue is the one in this process. */
+  readonly queueByDefault: boolean;
+  readonly sessions: SessionStoreSettings;
+  readonly principal: PrincipalResolver;
+}
+
+/**
+ * Checks the options and fills in the defaults.
+ * @throws SessionsConfigurationError naming the option, its value and what is allowed (NST-03)
+ */
+export function resolveOptions(
+  options: SessionsModuleOptions = {},
+  env: NodeJS.ProcessEnv = process.env,
+): SessionsSettings {
+  const given = check(SessionsModuleOptions, options, '');
+  const turns = check(TurnsOptions, given.turns ?? {}, 'turns');
+  const retry = check(RetryOptions, turns.retry ?? {}, 'turns.retry');
+  const backoff = check(BackoffOptions, retry.backoff ?? {}, 'turns.retry.backoff');
+  const generateId = given.generateId ?? mintId;
+  return {
+    adapter: given.adapter ?? memoryAdapter(),
+    adapterByDefault: given.adapter === undefined,
+    sessions: {
+      defaultTtlMs: (given.ttlSeconds ?? ttlFromEnvironment(env)) * 1000,
+      maxSurfacesPerSession: given.maxSurfacesPerSession ?? 16,
+      maxMetadataBytes: given.maxMetadataBytes ?? 65_536,
+      generateId,
+    },
+    sweep: sweepOf(given.sweep),
+    queue: turns.queue ?? new InProcessQueue(turns.concurrency ?? 32),
+    queueByDefault: turns.queue === undefined,
+    turns: {
+      whenBusy: turns.whenBusy ?? 'enqueue',
+      maxQueuedPerSession: turns.maxQueuedPerSession ?? 100,
+      maxInputBytes: turns.maxInputBytes ?? 262_144,
+      leaseMs: turns.leaseMs ?? 10_000,
+      reconcileMs: turns.reconcileMs ?? 1000,
+      idempotencyTtlMs: (turns.idempotencySeconds ?? 86_400) * 1000,
+      shutdownGraceMs: turns.shutdownGraceMs ?? 10_000,
+      maxTurnsPerVisit: 16,
+      retry: {
+        attempts: retry.attempts ?? 3,
+        backoff: {
+          type: backoff.type ?? 'exponential',
+          delayMs: backoff.delayMs ?? 500,
+          maxDelayMs: backoff.maxDelayMs ?? 60_000,
+        },
+      },
+      generateId,
+    },
+    principal: given.principal ?? requestUser,
+  };
+}
+
+function check<T extends object>(type: new () => T, options: unknown, path: string): T {
+  const checked = validateInput(type, options, path);
+  if ('value' in checked) return checked.value;
+  const { path: option, value, rule } = checked.problem;
+  const name = option === '' ? 'The options' : `The option ${option}`;
+  throw new SessionsConfigurationError(`SessionsModule: ${name} ${rule} It is ${show(value)}.`);
+}
+
+function sweepOf(sweep: false | SweepOptions | undefined): SessionsSettings['sweep'] {
+  if (sweep === false) return null;
+  const { enabled = true, cron = '*/5 * * * *', maxPerRun = 10_000 } = check(SweepOptions, sweep ?? {}, 'sweep');
+  return enabled ? { cron, maxPerRun } : null;
+}
+
+function ttlFromEnvironment({ SESSION_TTL_SECONDS: text }: NodeJS.ProcessEnv): number {
+  if (text === undefined) return 3600;
+  const seconds = Number(text);
+  if (/^\d+$/.test(text) && seconds >= 1 && seconds <= 3_153_600_000) return seconds;
+  throw new SessionsConfigurationError(
+    `SessionsModule: The environment variable SESSION_TTL_SECONDS must be a positive integer of seconds. It is ${show(text)}.`,
+  );
+}
+
+const PORTS: Readonly<Record<string, readonly string[]>> = {
+  sessions: ['insert', 'fetchById', 'fetchMany', 'update', 'delete'],
+  turns: ['accept', 'claim', 'renew', 'settle', 'retry', 'release', 'cancel', 'get', 'list', 'due', 'saveStep'],
+  hints: ['subscribe'],
+  checkpoints: ['load', 'append'],
+  conversations: ['append', 'window', 'page'],
+  state: ['get', 'set'],
+  leases: ['acquire', 'renew', 'release'],
+};
+
+function isSessionsAdapter(value: unknown): boolean {
+  const adapter = value as Record<string, Record<string, unknown> | undefined>;
+  if (typeof adapter !== 'object' || adapter === null || !isMethod(adapter.ping)) return false;
+  return Object.entries(PORTS).every(([port, methods]) => methods.every((method) => isMethod(adapter[port]?.[method])));
+}
+
+function isTurnQueue(value: unknown): boolean {
+  const queue = value as Record<string, unknown>;
+  return (
+    typeof queue === 'object' &&
+    queue !== null &&
+    ['ring', 'process', 'pause', 'resume', 'close'].every((method) => isMethod(queue[method]))
+  );
+}
+
+function isCron(value: unknown): boolean {
+  if (typeof value !== 'string') return false;
+  try {
+    new CronTime(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'function') return `a function`;
+  if (typeof value === 'object' && value !== null && !isPlainObject(value) && !Array.isArray(value)) {
+    return `an instance of ${value.constructor.name}`;
+  }
+  return JSON.stringify(value) ?? String(value);
+}

@@ -1,0 +1,105 @@
+import { type Provider } from '@nestjs/common';
+import { APP_FILTER, DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
+import { SchedulerRegistry } from '@nestjs/schedule';
+import { CheckpointStore } from './checkpoint/checkpoint.store.js';
+import { findProvider, lazily, provide } from './common/nest-providers.js';
+import { SessionsExceptionFilter } from './http/sessions-exception.filter.js';
+import { SessionGuard } from './http/session.guard.js';
+import { SessionSweeper } from './maintenance/session-sweeper.service.js';
+import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
+import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
+import { OrchestratorRunner } from './orchestrator/orchestrator-runner.js';
+import { TurnContextFactory } from './orchestrator/turn-context.js';
+import { AffinityResolver, defaultAffinityResolver } from './session/affinity-resolver.js';
+import { isAtomic } from './session/session.store.js';
+import { SessionStore } from './session/session-store.service.js';
+import { type SessionsAdapter } from './sessions.adapter.js';
+import { SessionsLifecycle } from './sessions.lifecycle.js';
+import { resolveOptions, type SessionsSettings } from './sessions.options.js';
+import { PRINCIPAL_RESOLVER, SESSIONS_ADAPTER, SESSIONS_OPTIONS, SESSIONS_SETTINGS } from './sessions.tokens.js';
+import { LaneReconciler } from './turn/lane-reconciler.service.js';
+import { TurnContexts } from './turn/turn-contexts.js';
+import { TurnRunner } from './turn/turn-runner.js';
+import { TurnRuntime } from './turn/turn-runtime.js';
+import { TurnService } from './turn/turn.service.js';
+import { TurnWorker } from './turn/turn-worker.service.js';
+
+/** What applications inject; the rest is private. */
+export const PUBLIC_TOKENS = [
+  SessionStore,
+  TurnService,
+  CheckpointStore,
+  AffinityResolver,
+  SessionGuard,
+  SESSIONS_ADAPTER,
+  PRINCIPAL_RESOLVER,
+];
+
+/** How the parts are put together: options, store, domain services, workers, HTTP. */
+export const SESSIONS_PROVIDERS: Provider[] = [
+  provide(SESSIONS_SETTINGS, [SESSIONS_OPTIONS], resolveOptions),
+  provide(SESSIONS_ADAPTER, [SESSIONS_SETTINGS], async ({ adapter }: SessionsSettings) => {
+    await adapter.init?.();
+    return adapter;
+  }),
+
+  provide(
+    SessionStore,
+    [SESSIONS_ADAPTER, SESSIONS_SETTINGS],
+    ({ sessions }: SessionsAdapter, settings: SessionsSettings) => {
+      return new SessionStore(sessions, settings.sessions);
+    },
+  ),
+  provide(AffinityResolver, [SessionStore], defaultAffinityResolver),
+  provide(CheckpointStore, [SESSIONS_ADAPTER], ({ checkpoints }: SessionsAdapter) => checkpoints),
+
+  OrchestratorRegistry,
+  provide(
+    OrchestratorExplorer,
+    [DiscoveryService, ModulesContainer, ModuleRef, OrchestratorRegistry],
+    (...args: ConstructorParameters<typeof OrchestratorExplorer>) => new OrchestratorExplorer(...args),
+  ),
+  provide(
+    TurnRunner,
+    [OrchestratorRegistry, SessionStore, TurnContexts, ModuleRef],
+    (registry: OrchestratorRegistry, sessions: SessionStore, contexts: TurnContexts, moduleRef: ModuleRef) => {
+      const contextFactory = lazily(() => findProvider(moduleRef, TurnContextFactory) ?? new TurnContextFactory());
+      return new OrchestratorRunner(registry, sessions, contexts, contextFactory);
+    },
+  ),
+
+  TurnContexts,
+  provide(
+    TurnRuntime,
+    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, TurnRunner, TurnContexts, SessionStore],
+    (
+      adapter: SessionsAdapter,
+      settings: SessionsSettings,
+      runner: TurnRunner,
+      contexts: TurnContexts,
+      sessions: SessionStore,
+    ) => ({
+      ledger: adapter.turns,
+      hints: adapter.hints,
+      queue: settings.queue,
+      runner,
+      contexts,
+      settings: settings.turns,
+      foreignSessions: isAtomic(adapter.sessions) ? null : sessions,
+    }),
+  ),
+  provide(TurnService, [TurnRuntime], (runtime: TurnRuntime) => new TurnService(runtime)),
+  provide(TurnWorker, [TurnRuntime], (runtime: TurnRuntime) => new TurnWorker(runtime)),
+  provide(LaneReconciler, [TurnRuntime], (runtime: TurnRuntime) => new LaneReconciler(runtime)),
+  provide(
+    SessionSweeper,
+    [SessionStore, SESSIONS_ADAPTER, SESSIONS_SETTINGS, ModuleRef],
+    (sessions: SessionStore, { leases }: SessionsAdapter, { sweep }: SessionsSettings, moduleRef: ModuleRef) =>
+      new SessionSweeper(sessions, leases, sweep, findProvider(moduleRef, SchedulerRegistry)),
+  ),
+
+  provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => principal),
+  SessionGuard,
+  { provide: APP_FILTER, useClass: SessionsExceptionFilter },
+  SessionsLifecycle,
+];

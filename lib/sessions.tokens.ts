@@ -1,0 +1,10 @@
+/** The options as the application gave them. */
+export const SESSIONS_OPTIONS = Symbol('agent-sessions:options');
+/** What makes the options, with `forRootAsync({ useClass })`. */
+export const SESSIONS_OPTIONS_FACTORY = Symbol('agent-sessions:options-factory');
+/** The validated options with their defaults. */
+export const SESSIONS_SETTINGS = Symbol('agent-sessions:settings');
+/** The application's store, connected. */
+export const SESSIONS_ADAPTER = Symbol('agent-sessions:adapter');
+/** Finds out whom a request speaks for. */
+export const PRINCIPAL_RESOLVER = Symbol('agent-sessions:principal');

@@ -1,0 +1,112 @@
+import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
+import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../../turn/turn.errors.js';
+import { type AcceptedTurn, type AcceptTurn } from '../../turn/turn.store.js';
+import { endTurn, isLapsed, newLane, restLane } from './lane.js';
+import { iso, toTurn } from './row-mapping.js';
+import { type LaneRow, type TurnRow } from './rows.js';
+import { type Transaction } from './tables.js';
+
+/** TurnLedger.accept: repeats first, then the session, then policy and limits, then the new turn. */
+export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
+  const known = tx.turns.get(request.id) ?? sameKey(tx, request);
+  if (known) return { turn: toTurn(known), duplicate: true, ring: known.status === 'queued' };
+
+  assertSessionTakesTurns(tx, request);
+  const lane = tx.lanes.get(request.sessionId) ?? makeLane(tx, request.sessionId);
+  const { depth, headChanges } = makeRoom(tx, request, lane);
+
+  const turn = newTurn(request, lane.nextPosition, tx.now);
+  tx.turns.insert(turn);
+  tx.lanes.update(lane.sessionId, { nextPosition: lane.nextPosition + 1, depth: depth + 1 });
+  // Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring.
+  const ring = headChanges && restLane(tx, lane.sessionId, depth + 1);
+  return { turn: toTurn(turn), duplicate: false, ring };
+}
+
+/** The turn that has the idempotency key; a key that has lapsed is taken off its turn. */
+function sameKey(tx: Transaction, { sessionId, idempotency }: AcceptTurn): TurnRow | undefined {
+  if (!idempotency) return undefined;
+  const turn = tx.turns.byIdempotencyKey(sessionId, idempotency.key);
+  if (!turn) return undefined;
+  if (turn.settledAt !== null && turn.settledAt + idempotency.ttlMs <= tx.now) {
+    tx.turns.update(turn.id, { idempotencyKey: null });
+    return undefined;
+  }
+  if (turn.requestHash !== idempotency.hash) throw new IdempotencyConflictError(sessionId, turn.id);
+  return turn;
+}
+
+function assertSessionTakesTurns(tx: Transaction, { sessionId, foreignSession }: AcceptTurn): void {
+  if (tx.tombstones.get(sessionId)) throw new SessionNotFoundError(sessionId);
+  if (foreignSession) return;
+  const session = tx.sessions.get(sessionId);
+  if (!session) throw new SessionNotFoundError(sessionId);
+  if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'accept a turn');
+}
+
+function makeLane(tx: Transaction, sessionId: string): LaneRow {
+  const lane = newLane(sessionId, tx.now);
+  tx.lanes.insert(lane);
+  return lane;
+}
+
+/** Makes room as `whenBusy` says. @returns the open turns that remain, and whether the lane gets another head */
+function makeRoom(tx: Transaction, request: AcceptTurn, lane: LaneRow): { depth: number; headChanges: boolean } {
+  const { whenBusy, sessionId } = request;
+  const head = lane.depth > 0 ? tx.turns.head(sessionId) : undefined;
+  let { depth } = lane;
+  if (head && whenBusy === 'reject') {
+    const alive = lane.runningTurn !== null && !isLapsed(lane, tx.now);
+    throw new SessionBusyError(sessionId, head.id, alive, iso(head.startedAt ?? head.acceptedAt));
+  }
+  if (head && (whenBusy === 'latest' || whenBusy === 'replace')) {
+    const queued = tx.turns.open(sessionId).filter((turn) => turn.status === 'queued');
+    for (const turn of queued) endTurn(tx, turn, 'superseded', { supersededBy: request.id });
+    depth -= queued.length;
+  }
+
+  const stops = whenBusy === 'interrupt' || whenBusy === 'rollback' || whenBusy === 'replace';
+  if (stops && head?.status === 'waiting') {
+    endTurn(tx, head, 'cancelled');
+    depth -= 1;
+  } else if (stops && head?.status === 'running') {
+    tx.turns.update(head.id, { cancelMode: whenBusy === 'rollback' ? 'rollback' : 'interrupt' });
+    tx.changed(head.id);
+  }
+
+  const newHead = depth > 0 ? tx.turns.head(sessionId) : undefined;
+  const queued = newHead && newHead.status !== 'queued' ? depth - 1 : depth;
+  if (queued >= request.maxQueued) throw new LaneFullError(sessionId, request.maxQueued);
+  return { depth, headChanges: lane.runningTurn === null && (depth === 0 || newHead?.id !== head?.id) };
+}
+
+function newTurn(request: AcceptTurn, position: number, now: number): TurnRow {
+  const { id, sessionId, orchestrator, version, idempotency } = request;
+  return {
+    id,
+    sessionId,
+    position,
+    orchestrator,
+    version,
+    request: JSON.stringify(request.request),
+    attributes: JSON.stringify(request.attributes),
+    idempotencyKey: idempotency?.key ?? null,
+    requestHash: idempotency?.hash ?? null,
+    status: 'queued',
+    failures: 0,
+    turnIndex: null,
+    reply: null,
+    error: null,
+    report: null,
+    cancelMode: null,
+    supersededBy: null,
+    waitSignal: null,
+    waitStep: null,
+    waitUntil: null,
+    acceptedAt: now,
+    startedAt: null,
+    settledAt: null,
+    settledFence: null,
+    dueAt: null,
+  };
+}

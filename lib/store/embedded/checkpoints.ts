@@ -1,0 +1,75 @@
+import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
+import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../checkpoint/checkpoint.store.js';
+import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
+import { toCheckpoint } from './row-mapping.js';
+import { type CheckpointRow } from './rows.js';
+import { type EmbeddedDatabase, type Transaction } from './tables.js';
+
+/** Checkpoints of an embedded store. */
+export class EmbeddedCheckpoints extends CheckpointStore {
+  constructor(private readonly db: EmbeddedDatabase) {
+    super();
+  }
+
+  load(orchestrator: string, sessionId: string, turnIndex?: number): Promise<Checkpoint | null> {
+    return this.db.read((tx) => {
+      const row =
+        turnIndex === undefined
+          ? tx.checkpoints.latest(orchestrator, sessionId)
+          : tx.checkpoints.get({ orchestrator, sessionId, turnIndex });
+      return row ? toCheckpoint(row) : null;
+    });
+  }
+
+  append(checkpoint: NewCheckpoint, keep: KeepCheckpoints): Promise<Checkpoint> {
+    return this.db.write((tx) => appendCheckpoint(tx, checkpoint, keep));
+  }
+
+  history(orchestrator: string, sessionId: string, page: CheckpointPage = {}): Promise<Checkpoint[]> {
+    const { before = Number.MAX_SAFE_INTEGER, limit = 50 } = page;
+    return this.db.read((tx) => tx.checkpoints.select(orchestrator, sessionId, before, limit).map(toCheckpoint));
+  }
+
+  list(orchestrator: string, page: { prefix?: string; after?: string; limit?: number } = {}): Promise<string[]> {
+    const { prefix = '', after = '', limit = 100 } = page;
+    return this.db.read((tx) => tx.checkpoints.sessions(orchestrator, prefix, after, limit));
+  }
+
+  prune(orchestrator: string, sessionId: string, keep: number): Promise<number> {
+    return this.db.write((tx) => {
+      const latest = tx.checkpoints.latest(orchestrator, sessionId);
+      return latest ? tx.checkpoints.deleteBefore(orchestrator, sessionId, latest.turnIndex - keep + 1) : 0;
+    });
+  }
+
+  delete(orchestrator: string, sessionId: string): Promise<void> {
+    return this.db.write((tx) => {
+      tx.checkpoints.deleteBefore(orchestrator, sessionId, Number.MAX_SAFE_INTEGER);
+    });
+  }
+}
+
+/** Compare-and-set on the index; then exactly `keep` remain (BOT-21). */
+export function appendCheckpoint(tx: Transaction, checkpoint: NewCheckpoint, keep: KeepCheckpoints): Checkpoint {
+  const { orchestrator, sessionId, turnIndex } = checkpoint;
+  const latest = tx.checkpoints.latest(orchestrator, sessionId);
+  if (turnIndex !== (latest ? latest.turnIndex + 1 : 0)) {
+    throw new CheckpointConflictError(orchestrator, sessionId, turnIndex);
+  }
+  const row: CheckpointRow = {
+    orchestrator,
+    sessionId,
+    turnIndex,
+    turnId: checkpoint.turnId ?? null,
+    parent: checkpoint.parent ?? null,
+    state: JSON.stringify(checkpoint.state),
+    lastRoute: JSON.stringify(checkpoint.lastRoute),
+    signature: checkpoint.signature,
+    version: checkpoint.version,
+    summarizedThrough: checkpoint.summarizedThrough,
+    savedAt: tx.now,
+  };
+  tx.checkpoints.insert(row);
+  if (keep !== 'all') tx.checkpoints.deleteBefore(orchestrator, sessionId, turnIndex - keep + 1);
+  return toCheckpoint(row);
+}

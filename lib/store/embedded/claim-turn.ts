@@ -1,0 +1,94 @@
+import { type ClaimedTurn, type ClaimRequest } from '../../turn/turn.store.js';
+import { type WaitResult } from '../../turn/turn-step.js';
+import { readWindow } from './conversations.js';
+import { endTurn, isDue, isLapsed, restLane } from './lane.js';
+import { toCheckpoint, toSession, toStep, toTurn } from './row-mapping.js';
+import { type LaneRow, type TurnRow } from './rows.js';
+import { storeWaitResult } from './steps.js';
+import { type Transaction } from './tables.js';
+
+/** TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease. */
+export function claimTurn(tx: Transaction, sessionId: string, request: ClaimRequest): ClaimedTurn | null {
+  let lane = tx.lanes.get(sessionId);
+  while (lane && lane.depth > 0) {
+    const head = tx.turns.head(sessionId);
+    if (!head) return null;
+    if (head.status === 'running') {
+      // The same claim sent twice gets the same answer.
+      if (lane.holder === request.holder && !isLapsed(lane, tx.now)) return answer(tx, lane, head, request);
+      if (!isLapsed(lane, tx.now)) return null;
+    } else if (!isDue(head, tx.now)) {
+      return null;
+    }
+    const ready = makeReady(tx, head, request);
+    if (ready) return give(tx, lane, ready, request);
+    restLane(tx, sessionId, lane.depth - 1);
+    lane = tx.lanes.get(sessionId);
+  }
+  return null;
+}
+
+/** The turn as it may run now, or null when it ended instead: asked to stop, or lapsed too often. */
+function makeReady(tx: Transaction, head: TurnRow, { maxAttempts }: ClaimRequest): TurnRow | null {
+  if (head.cancelMode !== null) {
+    endTurn(tx, head, 'cancelled');
+    return null;
+  }
+  if (head.status === 'waiting') {
+    const timedOut: WaitResult = { received: false };
+    storeWaitResult(tx, head, timedOut);
+  }
+  if (head.status !== 'running') return head;
+
+  const failures = head.failures + 1;
+  if (failures < maxAttempts) return { ...head, failures };
+  const error = JSON.stringify({
+    name: 'WorkerLostError',
+    code: 'WORKER_LOST',
+    message: `The worker that ran the turn was lost; the turn was attempted ${failures} times.`,
+  });
+  // What the attempt before said is the better answer to why.
+  endTurn(tx, head, 'failed', { failures, error: head.error ?? error });
+  return null;
+}
+
+function give(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimRequest): ClaimedTurn {
+  const running: Partial<TurnRow> = {
+    status: 'running',
+    failures: head.failures,
+    startedAt: head.startedAt ?? tx.now,
+    dueAt: null,
+    waitSignal: null,
+    waitStep: null,
+    waitUntil: null,
+  };
+  const leaseUntil = tx.now + request.leaseMs;
+  const held: Partial<LaneRow> = {
+    fence: lane.fence + 1,
+    runningTurn: head.id,
+    holder: request.holder,
+    leaseUntil,
+    attentionAt: leaseUntil,
+    offers: 0,
+  };
+  tx.turns.update(head.id, running);
+  tx.lanes.update(lane.sessionId, held);
+  tx.changed(head.id);
+  return answer(tx, { ...lane, ...held }, { ...head, ...running }, request);
+}
+
+function answer(tx: Transaction, lane: LaneRow, turn: TurnRow, { windows }: ClaimRequest): ClaimedTurn {
+  const { sessionId } = turn;
+  const session = tx.sessions.get(sessionId);
+  const checkpoint = tx.checkpoints.latest(turn.orchestrator, sessionId);
+  // Object.hasOwn: the orchestrator's name is data.
+  const window = Object.hasOwn(windows, turn.orchestrator) ? windows[turn.orchestrator] : 0;
+  return {
+    hold: { sessionId, turnId: turn.id, fence: lane.fence },
+    turn: toTurn(turn),
+    session: session ? toSession(session) : null,
+    checkpoint: checkpoint ? toCheckpoint(checkpoint) : null,
+    history: readWindow(tx, sessionId, window),
+    steps: tx.steps.ofTurn(turn.id).map(toStep),
+  };
+}

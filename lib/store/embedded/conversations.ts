@@ -1,0 +1,47 @@
+import { type ConversationLog, type MessageRange, type NewMessage } from '../../conversation/conversation.store.js';
+import { type Message } from '../../conversation/message.js';
+import { toMessage, toMessageRow } from './row-mapping.js';
+import { type EmbeddedDatabase, type Transaction } from './tables.js';
+
+/** The message log of an embedded store. */
+export class EmbeddedConversations implements ConversationLog {
+  constructor(private readonly db: EmbeddedDatabase) {}
+
+  append(sessionId: string, messages: readonly NewMessage[]): Promise<Message[]> {
+    return this.db.write((tx) => appendMessages(tx, sessionId, messages));
+  }
+
+  window(sessionId: string, limit: number): Promise<Message[]> {
+    return this.db.read((tx) => readWindow(tx, sessionId, limit));
+  }
+
+  page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<Message[]> {
+    return this.db.read((tx) => tx.messages.select(sessionId, after, limit).map(toMessage));
+  }
+}
+
+export function appendMessages(
+  tx: Transaction,
+  sessionId: string,
+  messages: readonly NewMessage[],
+  author: { turnId: string | null; orchestrator: string | null } = { turnId: null, orchestrator: null },
+): Message[] {
+  if (messages.length === 0) return [];
+  const last = tx.messages.lastPosition(sessionId);
+  return messages.map((message, index) => {
+    const row = toMessageRow(message, { ...author, sessionId, position: last + index + 1, createdAt: tx.now });
+    tx.messages.insert(row);
+    return toMessage(row);
+  });
+}
+
+/** ConversationLog.window: costs the window, however long the log is. */
+export function readWindow(tx: Transaction, sessionId: string, limit: number): Message[] {
+  if (limit <= 0) return [];
+  const last = tx.messages.lastPosition(sessionId);
+  const after = Math.max(0, last - limit);
+  const recent = tx.messages.select(sessionId, after, limit).map(toMessage);
+  if (after === 0) return recent;
+  const first = tx.messages.get({ sessionId, position: 1 });
+  return first?.role === 'system' ? [toMessage(first), ...recent] : recent;
+}

@@ -1,0 +1,103 @@
+import { TurnFencedError } from '../../turn/turn.errors.js';
+import { type TurnHold } from '../../turn/turn.store.js';
+import { type SettledTurnStatus } from '../../turn/turn.js';
+import { type LaneRow, type TurnRow } from './rows.js';
+import { type Transaction } from './tables.js';
+
+/** How long a rung lane may stay unclaimed before the reconciler rings it again. */
+export const RING_GRACE_MS = 1000;
+const MAX_OFFER_BACKOFF_MS = 30_000;
+
+/** The lane of a session that is about to get its first turn. */
+export function newLane(sessionId: string, now: number): LaneRow {
+  return {
+    sessionId,
+    nextPosition: 1,
+    depth: 0,
+    fence: now,
+    runningTurn: null,
+    holder: null,
+    leaseUntil: null,
+    attentionAt: null,
+    offers: 0,
+  };
+}
+
+export function isLapsed(lane: LaneRow, now: number): boolean {
+  return lane.leaseUntil !== null && lane.leaseUntil <= now;
+}
+
+/** The lane and the turn that a hold is for. @throws TurnFencedError unless it is still the lane's current one */
+export function held(tx: Transaction, hold: TurnHold): { lane: LaneRow; turn: TurnRow } {
+  const lane = tx.lanes.get(hold.sessionId);
+  const turn = tx.turns.get(hold.turnId);
+  if (!lane || !turn || lane.runningTurn !== hold.turnId || lane.fence !== hold.fence) {
+    throw new TurnFencedError(hold.sessionId, hold.turnId, hold.fence);
+  }
+  return { lane, turn };
+}
+
+/** Ends an open turn. The lane is not told: follow with {@link restLane}. */
+export function endTurn(
+  tx: Transaction,
+  turn: TurnRow,
+  status: SettledTurnStatus | 'superseded',
+  changes: Partial<TurnRow> = {},
+): TurnRow {
+  const ended: Partial<TurnRow> = {
+    status,
+    settledAt: tx.now,
+    dueAt: null,
+    cancelMode: null,
+    waitSignal: null,
+    waitStep: null,
+    waitUntil: null,
+    ...changes,
+  };
+  tx.turns.update(turn.id, ended);
+  tx.changed(turn.id);
+  return { ...turn, ...ended };
+}
+
+/**
+ * Writes a lane that nobody runs: who must look at it, and when, follows from its head.
+ * @param depth open turns that remain
+ * @returns whether to ring: the head is due now
+ */
+export function restLane(tx: Transaction, sessionId: string, depth: number): boolean {
+  const head = depth > 0 ? tx.turns.head(sessionId) : undefined;
+  const attentionAt = head ? attentionOf(head, tx.now) : null;
+  tx.lanes.update(sessionId, { depth, runningTurn: null, holder: null, leaseUntil: null, attentionAt, offers: 0 });
+  return head !== undefined && isDue(head, tx.now);
+}
+
+/** Whether a head that nobody runs can be claimed. */
+export function isDue(head: TurnRow, now: number): boolean {
+  if (head.status === 'waiting') return head.waitUntil !== null && head.waitUntil <= now;
+  return head.dueAt === null || head.dueAt <= now;
+}
+
+/** Cancels what is queued or waiting; a running turn goes on. */
+export function cancelOpenTurns(tx: Transaction, sessionId: string): void {
+  const lane = tx.lanes.get(sessionId);
+  if (!lane) return;
+  const open = tx.turns.open(sessionId).filter((turn) => turn.id !== lane.runningTurn);
+  for (const turn of open) endTurn(tx, turn, 'cancelled');
+  const depth = lane.depth - open.length;
+  if (lane.runningTurn === null) restLane(tx, sessionId, depth);
+  else tx.lanes.update(sessionId, { depth });
+}
+
+/** Lanes to ring, each put off for a while that doubles until somebody claims: a backlog is not rung without end. */
+export function offerDueLanes(tx: Transaction, limit: number): string[] {
+  return tx.lanes.due(tx.now, limit).map((lane) => {
+    const pause = Math.min(RING_GRACE_MS * 2 ** lane.offers, MAX_OFFER_BACKOFF_MS);
+    tx.lanes.update(lane.sessionId, { attentionAt: tx.now + pause, offers: lane.offers + 1 });
+    return lane.sessionId;
+  });
+}
+
+function attentionOf(head: TurnRow, now: number): number | null {
+  if (head.status === 'waiting') return head.waitUntil;
+  return head.dueAt !== null && head.dueAt > now ? head.dueAt : now + RING_GRACE_MS;
+}

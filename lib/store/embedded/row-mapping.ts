@@ -1,0 +1,123 @@
+import { type Checkpoint } from '../../checkpoint/checkpoint.js';
+import { type JsonObject } from '../../common/json.js';
+import { type NewMessage } from '../../conversation/conversation.store.js';
+import { type Message, type MessageDraft } from '../../conversation/message.js';
+import { type Session } from '../../session/session.js';
+import { type StoredStep } from '../../turn/turn-step.js';
+import { type Turn, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../turn/turn.js';
+import { type CheckpointRow, type MessageRow, type SessionRow, type StepRow, type TurnRow } from './rows.js';
+
+/** Between rows and the domain's values: milliseconds and ISO times, JSON text and values, null and absent. */
+
+export const iso = (time: number): string => new Date(time).toISOString();
+
+export function toSession(row: SessionRow): Session {
+  return {
+    id: row.id,
+    userId: row.userId,
+    ...present('workspaceId', row.workspaceId),
+    state: row.state,
+    createdAt: iso(row.createdAt),
+    lastActivityAt: iso(row.lastActivityAt),
+    ...present('stateChangedAt', row.stateChangedAt, iso),
+    attachedSurfaces: parse<string[]>(row.surfaces),
+    metadata: parse<JsonObject>(row.metadata),
+    version: row.version,
+  };
+}
+
+export function toSessionRow(session: Session): SessionRow {
+  return {
+    id: session.id,
+    userId: session.userId,
+    workspaceId: session.workspaceId ?? null,
+    state: session.state,
+    createdAt: Date.parse(session.createdAt),
+    lastActivityAt: Date.parse(session.lastActivityAt),
+    stateChangedAt: session.stateChangedAt === undefined ? null : Date.parse(session.stateChangedAt),
+    surfaces: JSON.stringify(session.attachedSurfaces),
+    metadata: JSON.stringify(session.metadata),
+    version: session.version,
+  };
+}
+
+export function toTurn(row: TurnRow): Turn {
+  return {
+    id: row.id,
+    sessionId: row.sessionId,
+    position: row.position,
+    orchestrator: row.orchestrator,
+    version: row.version,
+    request: parse<TurnRequest>(row.request),
+    attributes: parse<JsonObject>(row.attributes),
+    ...present('idempotencyKey', row.idempotencyKey),
+    status: row.status,
+    failures: row.failures,
+    ...present('turnIndex', row.turnIndex),
+    ...present('reply', row.reply, parse<TurnReply>),
+    ...present('error', row.error, parse<TurnErrorRecord>),
+    ...present('report', row.report, parse<JsonObject>),
+    ...present('cancelMode', row.cancelMode),
+    ...present('supersededBy', row.supersededBy),
+    ...present('waitingFor', row.waitSignal, (signal) => ({ signal, ...present('until', row.waitUntil, iso) })),
+    acceptedAt: iso(row.acceptedAt),
+    ...present('startedAt', row.startedAt, iso),
+    ...present('settledAt', row.settledAt, iso),
+    ...present('dueAt', row.dueAt, iso),
+  };
+}
+
+export function toStep({ iteration, intent, name, occurrence, value }: StepRow): StoredStep {
+  return { iteration, intent, name, occurrence, value: parse(value) };
+}
+
+export function toCheckpoint(row: CheckpointRow): Checkpoint {
+  return {
+    orchestrator: row.orchestrator,
+    sessionId: row.sessionId,
+    turnIndex: row.turnIndex,
+    state: parse<JsonObject>(row.state),
+    lastRoute: parse<string[]>(row.lastRoute),
+    signature: row.signature,
+    version: row.version,
+    summarizedThrough: row.summarizedThrough,
+    savedAt: iso(row.savedAt),
+    ...present('turnId', row.turnId),
+    ...present('parent', row.parent),
+  };
+}
+
+export function toMessage(row: MessageRow): Message {
+  return {
+    id: row.id,
+    position: row.position,
+    role: row.role,
+    ...parse<Omit<MessageDraft, 'id' | 'role'>>(row.body),
+    createdAt: iso(row.createdAt),
+    ...present('orchestrator', row.orchestrator),
+    ...present('turnId', row.turnId),
+  };
+}
+
+export function toMessageRow(
+  message: NewMessage,
+  place: Pick<MessageRow, 'sessionId' | 'position' | 'createdAt' | 'turnId' | 'orchestrator'>,
+): MessageRow {
+  const { id, role, content, name, metadata, toolCalls, toolCallId } = message;
+  return { ...place, id, role, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };
+}
+
+function parse<T>(text: string): T {
+  return JSON.parse(text) as T;
+}
+
+/** The property when there is a value; nothing when the column is null. */
+function present<Key extends string, Value>(key: Key, column: Value | null): Partial<Record<Key, Value>>;
+function present<Key extends string, Column, Value>(
+  key: Key,
+  column: Column | null,
+  map: (column: Column) => Value,
+): Partial<Record<Key, Value>>;
+function present(key: string, column: unknown, map = (value: unknown) => value): Record<string, unknown> {
+  return column === null ? {} : { [key]: map(column) };
+}

@@ -1,0 +1,130 @@
+import { type MessageRole } from '../../conversation/message.js';
+import { type SessionState } from '../../session/session.js';
+import { type CancelMode, type TurnStatus } from '../../turn/turn.js';
+
+/**
+ * What the embedded stores keep, one flat row each: times are milliseconds of the store's clock, and JSON is text, so
+ * that a row is a copy by nature and reads the same from a Map and from a table.
+ */
+
+export interface SessionRow {
+  readonly id: string;
+  readonly userId: string;
+  readonly workspaceId: string | null;
+  readonly state: SessionState;
+  readonly createdAt: number;
+  readonly lastActivityAt: number;
+  readonly stateChangedAt: number | null;
+  readonly surfaces: string;
+  readonly metadata: string;
+  readonly version: number;
+}
+
+export interface LaneRow {
+  readonly sessionId: string;
+  readonly nextPosition: number;
+  /** Open turns: queued, running or waiting. */
+  readonly depth: number;
+  /** Of the last claim; begins at the clock, so that a lane made anew never accepts an older worker. */
+  readonly fence: number;
+  readonly runningTurn: string | null;
+  /** The claim that holds the running turn. */
+  readonly holder: string | null;
+  readonly leaseUntil: number | null;
+  /** When somebody must look at the lane; null: not before something changes. */
+  readonly attentionAt: number | null;
+  /** How often it was offered since the last claim. */
+  readonly offers: number;
+}
+
+export interface TurnRow {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly position: number;
+  readonly orchestrator: string;
+  readonly version: string;
+  readonly request: string;
+  readonly attributes: string;
+  readonly idempotencyKey: string | null;
+  readonly requestHash: string | null;
+  readonly status: TurnStatus;
+  readonly failures: number;
+  readonly turnIndex: number | null;
+  readonly reply: string | null;
+  readonly error: string | null;
+  readonly report: string | null;
+  readonly cancelMode: CancelMode | null;
+  readonly supersededBy: string | null;
+  readonly waitSignal: string | null;
+  readonly waitStep: string | null;
+  readonly waitUntil: number | null;
+  readonly acceptedAt: number;
+  readonly startedAt: number | null;
+  readonly settledAt: number | null;
+  /** The fence that settled it: tells a settle that is sent twice from one that is fenced. */
+  readonly settledFence: number | null;
+  readonly dueAt: number | null;
+}
+
+export interface StepRow {
+  readonly turnId: string;
+  readonly iteration: number;
+  readonly intent: string;
+  readonly name: string;
+  readonly occurrence: number;
+  readonly value: string;
+}
+
+export interface SignalRow {
+  readonly turnId: string;
+  readonly name: string;
+  readonly payload: string;
+}
+
+export interface CheckpointRow {
+  readonly orchestrator: string;
+  readonly sessionId: string;
+  readonly turnIndex: number;
+  readonly turnId: string | null;
+  readonly parent: number | null;
+  readonly state: string;
+  readonly lastRoute: string;
+  readonly signature: string;
+  readonly version: string;
+  readonly summarizedThrough: number;
+  readonly savedAt: number;
+}
+
+export interface MessageRow {
+  readonly sessionId: string;
+  readonly position: number;
+  readonly id: string;
+  readonly turnId: string | null;
+  readonly orchestrator: string | null;
+  readonly role: MessageRole;
+  /** Content, name, metadata, tool calls. */
+  readonly body: string;
+  readonly createdAt: number;
+}
+
+export interface DocumentRow {
+  readonly namespace: string;
+  readonly scope: string;
+  readonly sessionId: string;
+  readonly key: string;
+  readonly value: string;
+  readonly version: number;
+  readonly expiresAt: number | null;
+}
+
+export interface LeaseRow {
+  readonly name: string;
+  readonly holder: string;
+  readonly fence: number;
+  readonly expiresAt: number;
+}
+
+export interface TombstoneRow {
+  readonly sessionId: string;
+  readonly erasedAt: number;
+}

@@ -1,0 +1,84 @@
+import { touched } from '../../session/session.lifecycle.js';
+import {
+  type ClaimRequest,
+  type SettledTurn,
+  type TurnFailure,
+  type TurnHold,
+  type TurnSettlement,
+} from '../../turn/turn.store.js';
+import { type Turn } from '../../turn/turn.js';
+import { appendCheckpoint } from './checkpoints.js';
+import { claimTurn } from './claim-turn.js';
+import { appendMessages } from './conversations.js';
+import { endTurn, held, restLane } from './lane.js';
+import { iso, toSession, toSessionRow, toTurn } from './row-mapping.js';
+import { type TurnRow } from './rows.js';
+import { type Transaction } from './tables.js';
+
+/** TurnLedger.settle: everything that the turn changed, the head of the lane, and the claim of the next turn. */
+export function settleTurn(
+  tx: Transaction,
+  hold: TurnHold,
+  settlement: TurnSettlement,
+  next?: ClaimRequest,
+): SettledTurn {
+  const { sessionId, turnId, fence } = hold;
+  const settled = tx.turns.get(turnId);
+  // Sent twice: the first one was committed, only its answer was lost.
+  if (settled?.settledFence === fence) return handOver(tx, settled, next, true);
+
+  const { lane, turn } = held(tx, hold);
+  const { status, reply, error, report, checkpoint } = settlement;
+  const author = { turnId, orchestrator: turn.orchestrator };
+  if (checkpoint) appendCheckpoint(tx, checkpoint, settlement.keepCheckpoints);
+  appendMessages(tx, sessionId, settlement.messages, author);
+  if (status === 'awaiting-input' || status === 'completed') touchSession(tx, sessionId);
+  const ended = endTurn(tx, turn, status, {
+    settledFence: fence,
+    turnIndex: checkpoint?.turnIndex ?? null,
+    reply: reply === undefined ? null : JSON.stringify(reply),
+    error: error === undefined ? null : JSON.stringify(error),
+    report: report === undefined ? null : JSON.stringify(report),
+    failures: status === 'failed' ? turn.failures + 1 : turn.failures,
+  });
+  return handOver(tx, ended, next, restLane(tx, sessionId, lane.depth - 1));
+}
+
+/** TurnLedger.retry: back to the head of its lane, which waits for it. */
+export function retryTurn(tx: Transaction, hold: TurnHold, { error, delayMs }: TurnFailure): Turn {
+  const { lane, turn } = held(tx, hold);
+  const changes: Partial<TurnRow> = {
+    status: 'queued',
+    failures: turn.failures + 1,
+    error: JSON.stringify(error),
+    dueAt: tx.now + delayMs,
+  };
+  tx.turns.update(turn.id, changes);
+  tx.changed(turn.id);
+  restLane(tx, hold.sessionId, lane.depth);
+  return toTurn({ ...turn, ...changes });
+}
+
+/** TurnLedger.release: back to the head of its lane, as if it had not been claimed. */
+export function releaseTurn(tx: Transaction, hold: TurnHold, delayMs: number): Turn {
+  const { lane, turn } = held(tx, hold);
+  tx.turns.update(turn.id, { status: 'queued' });
+  tx.changed(turn.id);
+  restLane(tx, hold.sessionId, lane.depth);
+  // Another worker may claim it at any time; this is only when somebody must look.
+  tx.lanes.update(hold.sessionId, { attentionAt: tx.now + delayMs });
+  return toTurn({ ...turn, status: 'queued' });
+}
+
+function handOver(tx: Transaction, settled: TurnRow, next: ClaimRequest | undefined, due: boolean): SettledTurn {
+  const claimed = next && due ? claimTurn(tx, settled.sessionId, next) : null;
+  return { turn: toTurn(settled), next: claimed, ring: due && claimed === null };
+}
+
+/** Activity, unless the session ended meanwhile: a turn that settles late does not bring it back. */
+function touchSession(tx: Transaction, sessionId: string): void {
+  const row = tx.sessions.get(sessionId);
+  if (!row || row.state === 'expired') return;
+  const { id, surfaces: _, metadata: __, ...changes } = toSessionRow(touched(toSession(row), iso(tx.now)));
+  tx.sessions.update(id, changes);
+}

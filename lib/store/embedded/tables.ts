@@ -1,0 +1,117 @@
+import { type SessionCursor } from '../../session/session.cursor.js';
+import { type SessionState } from '../../session/session.js';
+import { type StateAddress } from '../../state/state.store.js';
+import { type TurnStatus } from '../../turn/turn.js';
+import {
+  type CheckpointRow,
+  type DocumentRow,
+  type LaneRow,
+  type LeaseRow,
+  type MessageRow,
+  type SessionRow,
+  type SignalRow,
+  type StepRow,
+  type TombstoneRow,
+  type TurnRow,
+} from './rows.js';
+
+/** Rows by primary key. Rows go in and come out as copies. */
+export interface Table<Row, Key> {
+  get(key: Key): Row | undefined;
+  insert(row: Row): void;
+  update(key: Key, patch: Partial<Row>): void;
+  delete(key: Key): void;
+}
+
+export interface SessionFilter {
+  readonly userId?: string;
+  readonly workspaceId?: string;
+  readonly states?: readonly SessionState[];
+  readonly surfaceId?: string;
+  readonly activeAfter?: number;
+  readonly activeBefore?: number;
+  readonly after?: SessionCursor;
+}
+
+export interface SessionTable extends Table<SessionRow, string> {
+  /** In the order of `find`. */
+  select(filter: SessionFilter, limit: number): SessionRow[];
+  count(filter: SessionFilter): number;
+  /** Active ones whose last activity is before `activeBefore`, the longest idle first. */
+  stale(activeBefore: number, limit: number): SessionRow[];
+}
+
+export interface LaneTable extends Table<LaneRow, string> {
+  /** Lanes with `attentionAt` up to now, the most overdue first. */
+  due(now: number, limit: number): LaneRow[];
+}
+
+export interface TurnTable extends Table<TurnRow, string> {
+  /** The first open turn of a lane. */
+  head(sessionId: string): TurnRow | undefined;
+  /** Open turns of a lane, in order. */
+  open(sessionId: string): TurnRow[];
+  byIdempotencyKey(sessionId: string, key: string): TurnRow | undefined;
+  /** In order, from the position after `after`. */
+  select(sessionId: string, statuses: readonly TurnStatus[] | null, after: number, limit: number): TurnRow[];
+}
+
+export interface CheckpointTable extends Table<
+  CheckpointRow,
+  Pick<CheckpointRow, 'orchestrator' | 'sessionId' | 'turnIndex'>
+> {
+  latest(orchestrator: string, sessionId: string): CheckpointRow | undefined;
+  /** Indices below `before`, the latest first. */
+  select(orchestrator: string, sessionId: string, before: number, limit: number): CheckpointRow[];
+  sessions(orchestrator: string, prefix: string, after: string, limit: number): string[];
+  /** Removes indices below `before`. */
+  deleteBefore(orchestrator: string, sessionId: string, before: number): number;
+}
+
+export interface MessageTable extends Table<MessageRow, Pick<MessageRow, 'sessionId' | 'position'>> {
+  lastPosition(sessionId: string): number;
+  /** In order, from the position after `after`. */
+  select(sessionId: string, after: number, limit: number): MessageRow[];
+}
+
+export interface StepTable extends Table<StepRow, Omit<StepRow, 'value'>> {
+  ofTurn(turnId: string): StepRow[];
+}
+
+export interface DocumentTable extends Table<DocumentRow, StateAddress> {
+  /** Removes at most `limit` documents that expired up to now. */
+  deleteExpired(now: number, limit: number): number;
+}
+
+/** The tables as they are seen inside one atomic operation. */
+export interface Transaction {
+  /** The store's clock, in milliseconds. */
+  readonly now: number;
+  readonly sessions: SessionTable;
+  readonly lanes: LaneTable;
+  readonly turns: TurnTable;
+  readonly steps: StepTable;
+  readonly signals: Table<SignalRow, Pick<SignalRow, 'turnId' | 'name'>>;
+  readonly checkpoints: CheckpointTable;
+  readonly messages: MessageTable;
+  readonly documents: DocumentTable;
+  readonly leases: Table<LeaseRow, string>;
+  readonly tombstones: Table<TombstoneRow, string>;
+  /** Removes all rows of a session in every table, except its tombstone. */
+  deleteSession(sessionId: string): void;
+  /** Hints, once committed, that a turn changed. */
+  changed(turnId: string): void;
+}
+
+/**
+ * A database inside this process. Its transactions run synchronously, one at a time, so what they decide from what they
+ * read still holds when they write.
+ */
+export interface EmbeddedDatabase {
+  /** All of the work's writes are committed together or, when it throws, none. */
+  write<T>(work: (tx: Transaction) => T): Promise<T>;
+  /** As write, for work that only reads. */
+  read<T>(work: (tx: Transaction) => T): Promise<T>;
+  /** @returns ends the subscription */
+  onChanged(listener: (turnId: string) => void): () => void;
+}

@@ -1,0 +1,123 @@
+import { type JsonValue } from '../../common/json.js';
+import { TurnNotFoundError } from '../../turn/turn.errors.js';
+import {
+  type AcceptedTurn,
+  type AcceptTurn,
+  type ChangedLane,
+  type ClaimedTurn,
+  type ClaimRequest,
+  type RenewedLease,
+  type SettledTurn,
+  type SignalledTurn,
+  type TurnFailure,
+  type TurnHold,
+  type TurnLedger,
+  type TurnQuery,
+  type TurnSettlement,
+  type TurnWait,
+} from '../../turn/turn.store.js';
+import { type StoredStep } from '../../turn/turn-step.js';
+import { type CancelMode, isTerminal, type Turn } from '../../turn/turn.js';
+import { acceptTurn } from './accept-turn.js';
+import { claimTurn } from './claim-turn.js';
+import { endTurn, held, offerDueLanes, restLane } from './lane.js';
+import { toTurn } from './row-mapping.js';
+import { type TurnRow } from './rows.js';
+import { releaseTurn, retryTurn, settleTurn } from './settle-turn.js';
+import { storeStep } from './steps.js';
+import { type EmbeddedDatabase, type Transaction } from './tables.js';
+import { signalTurn, waitTurn } from './wait-turn.js';
+
+/** The turn ledger of an embedded store: one transaction an operation. */
+export class EmbeddedTurnLedger implements TurnLedger {
+  constructor(private readonly db: EmbeddedDatabase) {}
+
+  accept(request: AcceptTurn): Promise<AcceptedTurn> {
+    return this.db.write((tx) => acceptTurn(tx, request));
+  }
+
+  claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
+    return this.db.write((tx) => claimTurn(tx, sessionId, request));
+  }
+
+  renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
+    return this.db.write((tx) => {
+      const { turn } = held(tx, hold);
+      const leaseUntil = tx.now + leaseMs;
+      tx.lanes.update(hold.sessionId, { leaseUntil, attentionAt: leaseUntil });
+      return turn.cancelMode === null ? {} : { cancelMode: turn.cancelMode };
+    });
+  }
+
+  settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
+    return this.db.write((tx) => settleTurn(tx, hold, settlement, next));
+  }
+
+  retry(hold: TurnHold, failure: TurnFailure): Promise<Turn> {
+    return this.db.write((tx) => retryTurn(tx, hold, failure));
+  }
+
+  release(hold: TurnHold, delayMs: number): Promise<Turn> {
+    return this.db.write((tx) => releaseTurn(tx, hold, delayMs));
+  }
+
+  wait(hold: TurnHold, wait: TurnWait): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
+    return this.db.write((tx) => waitTurn(tx, hold, wait));
+  }
+
+  signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn> {
+    return this.db.write((tx) => signalTurn(tx, find(tx, turnId), name, payload));
+  }
+
+  cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
+    return this.db.write((tx) => cancelTurn(tx, find(tx, turnId), mode));
+  }
+
+  saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep> {
+    return this.db.write((tx) => {
+      held(tx, hold);
+      return { ...step, value: storeStep(tx, hold.turnId, step) };
+    });
+  }
+
+  get(turnId: string): Promise<Turn | null> {
+    return this.db.read((tx) => {
+      const row = tx.turns.get(turnId);
+      return row ? toTurn(row) : null;
+    });
+  }
+
+  list({ sessionId, status, after = 0, limit = 50 }: TurnQuery): Promise<Turn[]> {
+    const statuses = status === undefined ? null : typeof status === 'string' ? [status] : status;
+    return this.db.read((tx) => tx.turns.select(sessionId, statuses, after, limit).map(toTurn));
+  }
+
+  due(limit: number): Promise<string[]> {
+    return this.db.write((tx) => offerDueLanes(tx, limit));
+  }
+}
+
+function find(tx: Transaction, turnId: string): TurnRow {
+  const turn = tx.turns.get(turnId);
+  if (!turn) throw new TurnNotFoundError(turnId);
+  return turn;
+}
+
+function cancelTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): ChangedLane {
+  if (isTerminal(turn.status)) return { turn: toTurn(turn), ring: false };
+  if (turn.status === 'running') {
+    const marked = { cancelMode: turn.cancelMode ?? mode };
+    tx.turns.update(turn.id, marked);
+    tx.changed(turn.id);
+    return { turn: toTurn({ ...turn, ...marked }), ring: false };
+  }
+  const lane = tx.lanes.get(turn.sessionId);
+  const wasHead = tx.turns.head(turn.sessionId)?.id === turn.id;
+  const cancelled = toTurn(endTurn(tx, turn, 'cancelled'));
+  if (!lane) return { turn: cancelled, ring: false };
+  const depth = lane.depth - 1;
+  // Behind the head nothing changes for the lane; a new head may be due at once.
+  if (wasHead) return { turn: cancelled, ring: restLane(tx, lane.sessionId, depth) };
+  tx.lanes.update(lane.sessionId, { depth });
+  return { turn: cancelled, ring: false };
+}

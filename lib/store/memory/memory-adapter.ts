@@ -1,0 +1,22 @@
+import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { embeddedPorts } from '../embedded/embedded-ports.js';
+import { EmbeddedSessions } from '../embedded/sessions.js';
+import { MemoryDatabase } from './memory-database.js';
+
+export interface MemoryAdapterOptions {
+  /** Milliseconds since 1970, read at each operation. Default: `Date.now`. For tests that move time. */
+  readonly clock?: () => number;
+}
+
+/** A store in the process's memory: for tests and first steps. Everything is gone when the process ends. */
+export function memoryAdapter(options: MemoryAdapterOptions = {}): SessionsAdapter {
+  const db = new MemoryDatabase(options.clock ?? Date.now);
+  return { ...embeddedPorts(db), shared: false, ping: async () => {} };
+}
+
+/** The sessions of a memory store alone, for `createSessionStore` (SES-17). */
+export class InMemorySessionStoreAdapter extends EmbeddedSessions {
+  constructor(options: MemoryAdapterOptions = {}) {
+    super(new MemoryDatabase(options.clock ?? Date.now));
+  }
+}

@@ -1,0 +1,115 @@
+import { EventEmitter } from 'node:events';
+import { type LeaseRow, type SignalRow, type TombstoneRow } from '../embedded/rows.js';
+import { type EmbeddedDatabase, type Transaction } from '../embedded/tables.js';
+import { Journal, MemoryTable, SetIndex } from './memory-table.js';
+import {
+  MemoryCheckpoints,
+  MemoryDocuments,
+  MemoryLanes,
+  MemoryMessages,
+  MemorySessions,
+  MemorySteps,
+  MemoryTurns,
+} from './memory-tables.js';
+
+class MemorySignals extends MemoryTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>> {
+  private readonly byTurn = new SetIndex<SignalRow>();
+
+  constructor(journal: Journal) {
+    super(journal, (key) => `${key.turnId}\u0000${key.name}`);
+  }
+
+  ofTurn(turnId: string): SignalRow[] {
+    return this.byTurn.of(turnId);
+  }
+
+  protected override added(row: SignalRow): void {
+    this.byTurn.add(row.turnId, row);
+  }
+
+  protected override removed(row: SignalRow): void {
+    this.byTurn.remove(row.turnId, row);
+  }
+}
+
+/** The tables in the process's memory; gone with it. A transaction that throws is undone from its journal. */
+export class MemoryDatabase implements EmbeddedDatabase {
+  private readonly journal = new Journal();
+  private readonly events = new EventEmitter().setMaxListeners(0);
+  private readonly sessions = new MemorySessions(this.journal);
+  private readonly lanes = new MemoryLanes(this.journal);
+  private readonly turns = new MemoryTurns(this.journal);
+  private readonly steps = new MemorySteps(this.journal);
+  private readonly signals = new MemorySignals(this.journal);
+  private readonly checkpoints = new MemoryCheckpoints(this.journal);
+  private readonly messages = new MemoryMessages(this.journal);
+  private readonly documents = new MemoryDocuments(this.journal);
+  private readonly leases = new MemoryTable<LeaseRow, string>(this.journal, (key) =>
+    typeof key === 'string' ? key : key.name,
+  );
+  private readonly tombstones = new MemoryTable<TombstoneRow, string>(this.journal, (key) =>
+    typeof key === 'string' ? key : key.sessionId,
+  );
+
+  /** @param clock milliseconds since 1970; read at each operation */
+  constructor(private readonly clock: () => number) {}
+
+  async write<T>(work: (tx: Transaction) => T): Promise<T> {
+    const changed = new Set<string>();
+    const result = this.run(() => work(this.transaction(changed)));
+    for (const turnId of changed) this.events.emit('changed', turnId);
+    return result;
+  }
+
+  read<T>(work: (tx: Transaction) => T): Promise<T> {
+    return this.write(work);
+  }
+
+  onChanged(listener: (turnId: string) => void): () => void {
+    this.events.on('changed', listener);
+    return () => this.events.off('changed', listener);
+  }
+
+  private run<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      this.journal.rollBack();
+      throw error;
+    } finally {
+      this.journal.clear();
+    }
+  }
+
+  private transaction(changed: Set<string>): Transaction {
+    const { sessions, lanes, turns, steps, signals, checkpoints, messages, documents, leases, tombstones } = this;
+    return {
+      now: Math.floor(this.clock()),
+      sessions,
+      lanes,
+      turns,
+      steps,
+      signals,
+      checkpoints,
+      messages,
+      documents,
+      leases,
+      tombstones,
+      deleteSession: (sessionId) => this.deleteSession(sessionId),
+      changed: (turnId) => changed.add(turnId),
+    };
+  }
+
+  private deleteSession(sessionId: string): void {
+    for (const turn of this.turns.ofSession(sessionId)) {
+      for (const step of this.steps.ofTurn(turn.id)) this.steps.delete(step);
+      for (const signal of this.signals.ofTurn(turn.id)) this.signals.delete(signal);
+      this.turns.delete(turn.id);
+    }
+    for (const checkpoint of this.checkpoints.ofSession(sessionId)) this.checkpoints.delete(checkpoint);
+    for (const message of this.messages.ofSession(sessionId)) this.messages.delete(message);
+    for (const document of this.documents.ofSession(sessionId)) this.documents.delete(document);
+    this.lanes.delete(sessionId);
+    this.sessions.delete(sessionId);
+  }
+}

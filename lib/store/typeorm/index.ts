@@ -1,0 +1,4 @@
+export { sessionsEntities } from './entities.js';
+export { sessionsMigrations } from './migrations.js';
+export { typeormAdapter } from './typeorm-adapter.js';
+export { type TypeormAdapterOptions } from './typeorm-adapter.options.js';

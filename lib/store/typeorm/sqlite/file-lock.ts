@@ -1,0 +1,48 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Database, type Options } from 'better-sqlite3';
+
+type OpenDatabase = (file: string, options?: Options) => Database;
+
+const RETRY_MS = 50;
+
+/**
+ * A lock that one process on this host can hold: an exclusive transaction that stays open on a small SQLite file of its
+ * own. The operating system ends it together with its process, however that ends, so there is no lease to wait for.
+ */
+export class FileLock {
+  private holding: Database | null = null;
+
+  constructor(
+    private readonly open: OpenDatabase,
+    private readonly file: string,
+  ) {}
+
+  /** @returns false when another process still holds it after `timeoutMs` */
+  async acquire(timeoutMs: number): Promise<boolean> {
+    const deadline = performance.now() + timeoutMs;
+    while (!this.tryAcquire()) {
+      if (performance.now() >= deadline) return false;
+      await delay(RETRY_MS);
+    }
+    return true;
+  }
+
+  release(): void {
+    this.holding?.close();
+    this.holding = null;
+  }
+
+  private tryAcquire(): boolean {
+    if (this.holding) return true;
+    const db = this.open(this.file, { timeout: 0 });
+    try {
+      db.exec('BEGIN EXCLUSIVE');
+      this.holding = db;
+      return true;
+    } catch (error) {
+      db.close();
+      if ((error as { code?: string }).code?.startsWith('SQLITE_BUSY')) return false;
+      throw error;
+    }
+  }
+}

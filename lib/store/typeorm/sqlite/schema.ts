@@ -1,0 +1,148 @@
+/**
+ * The tables of the embedded SQLite store, as the first migration makes them. Times are milliseconds, JSON is text.
+ * A migration is history: what it made is changed by a later one, never here.
+ */
+export function createTables(prefix: string): string[] {
+  return [
+    `CREATE TABLE "${prefix}session" (
+      "id" text PRIMARY KEY NOT NULL,
+      "user_id" text NOT NULL,
+      "workspace_id" text,
+      "state" text NOT NULL,
+      "created_at" integer NOT NULL,
+      "last_activity_at" integer NOT NULL,
+      "state_changed_at" integer,
+      "surfaces" text NOT NULL,
+      "metadata" text NOT NULL,
+      "version" integer NOT NULL
+    )`,
+    `CREATE INDEX "${prefix}session_user" ON "${prefix}session" ("user_id", "last_activity_at")`,
+    `CREATE INDEX "${prefix}session_state" ON "${prefix}session" ("state", "last_activity_at")`,
+    // Which sessions hold a surface; the order of attachment is in the session's own row.
+    `CREATE TABLE "${prefix}session_surface" (
+      "surface_id" text NOT NULL,
+      "session_id" text NOT NULL,
+      PRIMARY KEY ("surface_id", "session_id")
+    ) WITHOUT ROWID`,
+    `CREATE TABLE "${prefix}lane" (
+      "session_id" text PRIMARY KEY NOT NULL,
+      "next_position" integer NOT NULL,
+      "depth" integer NOT NULL,
+      "fence" integer NOT NULL,
+      "running_turn" text,
+      "holder" text,
+      "lease_until" integer,
+      "attention_at" integer,
+      "offers" integer NOT NULL
+    )`,
+    // Idle lanes are not in it, so looking for work costs the work there is.
+    `CREATE INDEX "${prefix}lane_attention" ON "${prefix}lane" ("attention_at") WHERE "attention_at" IS NOT NULL`,
+    `CREATE TABLE "${prefix}turn" (
+      "id" text PRIMARY KEY NOT NULL,
+      "session_id" text NOT NULL,
+      "position" integer NOT NULL,
+      "orchestrator" text NOT NULL,
+      "version" text NOT NULL,
+      "request" text NOT NULL,
+      "attributes" text NOT NULL,
+      "idempotency_key" text,
+      "request_hash" text,
+      "status" text NOT NULL,
+      "failures" integer NOT NULL,
+      "turn_index" integer,
+      "reply" text,
+      "error" text,
+      "report" text,
+      "cancel_mode" text,
+      "superseded_by" text,
+      "wait_signal" text,
+      "wait_step" text,
+      "wait_until" integer,
+      "accepted_at" integer NOT NULL,
+      "started_at" integer,
+      "settled_at" integer,
+      "settled_fence" integer,
+      "due_at" integer
+    )`,
+    `CREATE UNIQUE INDEX "${prefix}turn_position" ON "${prefix}turn" ("session_id", "position")`,
+    `CREATE UNIQUE INDEX "${prefix}turn_key" ON "${prefix}turn" ("session_id", "idempotency_key") WHERE "idempotency_key" IS NOT NULL`,
+    `CREATE INDEX "${prefix}turn_open" ON "${prefix}turn" ("session_id", "position") WHERE "settled_at" IS NULL`,
+    `CREATE TABLE "${prefix}step" (
+      "turn_id" text NOT NULL,
+      "iteration" integer NOT NULL,
+      "intent" text NOT NULL,
+      "name" text NOT NULL,
+      "occurrence" integer NOT NULL,
+      "value" text NOT NULL,
+      PRIMARY KEY ("turn_id", "iteration", "intent", "name", "occurrence")
+    )`,
+    `CREATE TABLE "${prefix}signal" (
+      "turn_id" text NOT NULL,
+      "name" text NOT NULL,
+      "payload" text NOT NULL,
+      PRIMARY KEY ("turn_id", "name")
+    )`,
+    `CREATE TABLE "${prefix}checkpoint" (
+      "orchestrator" text NOT NULL,
+      "session_id" text NOT NULL,
+      "turn_index" integer NOT NULL,
+      "turn_id" text,
+      "parent" integer,
+      "state" text NOT NULL,
+      "last_route" text NOT NULL,
+      "signature" text NOT NULL,
+      "version" text NOT NULL,
+      "summarized_through" integer NOT NULL,
+      "saved_at" integer NOT NULL,
+      PRIMARY KEY ("orchestrator", "session_id", "turn_index")
+    )`,
+    `CREATE INDEX "${prefix}checkpoint_session" ON "${prefix}checkpoint" ("session_id")`,
+    `CREATE TABLE "${prefix}message" (
+      "session_id" text NOT NULL,
+      "position" integer NOT NULL,
+      "id" text NOT NULL,
+      "turn_id" text,
+      "orchestrator" text,
+      "role" text NOT NULL,
+      "body" text NOT NULL,
+      "created_at" integer NOT NULL,
+      PRIMARY KEY ("session_id", "position")
+    )`,
+    `CREATE TABLE "${prefix}document" (
+      "namespace" text NOT NULL,
+      "scope" text NOT NULL,
+      "session_id" text NOT NULL,
+      "key" text NOT NULL,
+      "value" text NOT NULL,
+      "version" integer NOT NULL,
+      "expires_at" integer,
+      PRIMARY KEY ("namespace", "scope", "session_id", "key")
+    )`,
+    `CREATE INDEX "${prefix}document_session" ON "${prefix}document" ("session_id")`,
+    `CREATE INDEX "${prefix}document_expiry" ON "${prefix}document" ("expires_at") WHERE "expires_at" IS NOT NULL`,
+    `CREATE TABLE "${prefix}lease" (
+      "name" text PRIMARY KEY NOT NULL,
+      "holder" text NOT NULL,
+      "fence" integer NOT NULL,
+      "expires_at" integer NOT NULL
+    )`,
+    `CREATE TABLE "${prefix}tombstone" (
+      "session_id" text PRIMARY KEY NOT NULL,
+      "erased_at" integer NOT NULL
+    )`,
+  ];
+}
+
+export const TABLES = [
+  'session',
+  'session_surface',
+  'lane',
+  'turn',
+  'step',
+  'signal',
+  'checkpoint',
+  'message',
+  'document',
+  'lease',
+  'tombstone',
+] as const;

@@ -1,0 +1,201 @@
+import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Database } from 'better-sqlite3';
+import { SessionsError, StoreUnavailableError } from '../../../common/sessions.error.js';
+import { type EmbeddedDatabase, type Transaction } from '../../embedded/tables.js';
+import { SqliteConnection } from './sqlite-table.js';
+import {
+  SqliteCheckpoints,
+  SqliteDocuments,
+  SqliteLanes,
+  SqliteLeases,
+  SqliteMessages,
+  SqliteSessions,
+  SqliteSignals,
+  SqliteSteps,
+  SqliteTombstones,
+  SqliteTurns,
+} from './sqlite-tables.js';
+
+interface PendingWrite {
+  readonly work: (tx: Transaction) => unknown;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** One write of a batch after it ran, before the batch is committed. */
+interface RanWrite {
+  readonly write: PendingWrite;
+  readonly outcome: { readonly result: unknown } | { readonly error: unknown };
+}
+
+/** Writes of one commit at most: a commit blocks the event loop. */
+const MAX_BATCH = 200;
+const BUSY_PAUSE_MS = 5;
+
+/**
+ * A SQLite file behind a connection of our own. All writes that come in one turn of the event loop share one commit,
+ * because a commit to disk costs much more than what is in it; each is a savepoint, so that one that throws is undone
+ * alone. An answer is given only once its commit is on disk.
+ */
+export class SqliteDatabase implements EmbeddedDatabase {
+  private readonly tables: Omit<Transaction, 'now' | 'deleteSession' | 'changed'>;
+  private readonly lanes: SqliteLanes;
+  private readonly connection: SqliteConnection;
+  private readonly events = new EventEmitter().setMaxListeners(0);
+  private pending: PendingWrite[] = [];
+  private flushing: Promise<void> | null = null;
+
+  constructor(
+    private readonly db: Database,
+    prefix: string,
+    private readonly busyTimeoutMs: number,
+  ) {
+    const connection = new SqliteConnection(db, prefix);
+    this.connection = connection;
+    this.lanes = new SqliteLanes(connection);
+    this.tables = {
+      sessions: new SqliteSessions(connection),
+      lanes: this.lanes,
+      turns: new SqliteTurns(connection),
+      steps: new SqliteSteps(connection),
+      signals: new SqliteSignals(connection),
+      checkpoints: new SqliteCheckpoints(connection),
+      messages: new SqliteMessages(connection),
+      documents: new SqliteDocuments(connection),
+      leases: new SqliteLeases(connection),
+      tombstones: new SqliteTombstones(connection),
+    };
+  }
+
+  write<T>(work: (tx: Transaction) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.pending.push({ work, resolve: resolve as (result: unknown) => void, reject });
+      this.flushing ??= this.flush();
+    });
+  }
+
+  async read<T>(work: (tx: Transaction) => T): Promise<T> {
+    try {
+      return this.db.transaction(() => work(this.transaction(new Set())))();
+    } catch (error) {
+      throw asStoreError(error);
+    }
+  }
+
+  /** Sets free what the worker that held the file before us left running. */
+  lapseAll(): Promise<void> {
+    return this.write((tx) => this.lanes.lapseAll(tx.now));
+  }
+
+  onChanged(listener: (turnId: string) => void): () => void {
+    this.events.on('changed', listener);
+    return () => this.events.off('changed', listener);
+  }
+
+  /** Waits for the writes that are under way. */
+  async close(): Promise<void> {
+    await this.flushing;
+    this.db.close();
+  }
+
+  private async flush(): Promise<void> {
+    // Lets the rest of this turn of the event loop join the batch.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (this.pending.length > 0) {
+      const batch = this.pending.splice(0, MAX_BATCH);
+      try {
+        await this.begin();
+        this.commit(batch);
+      } catch (error) {
+        if (this.db.inTransaction) this.db.exec('ROLLBACK');
+        for (const { reject } of batch) reject(asStoreError(error));
+      }
+    }
+    this.flushing = null;
+  }
+
+  /** Waits asynchronously for another process's commit: the event loop goes on meanwhile. */
+  private async begin(): Promise<void> {
+    const deadline = performance.now() + this.busyTimeoutMs;
+    for (;;) {
+      try {
+        this.connection.statement('BEGIN IMMEDIATE').run();
+        return;
+      } catch (error) {
+        if (!isBusy(error) || performance.now() >= deadline) throw error;
+        await delay(BUSY_PAUSE_MS * (1 + Math.random()));
+      }
+    }
+  }
+
+  private commit(batch: readonly PendingWrite[]): void {
+    const changed = new Set<string>();
+    const tx = this.transaction(changed);
+    const ran = batch.map((write): RanWrite => ({ write, outcome: this.run(write.work, tx) }));
+    this.connection.statement('COMMIT').run();
+
+    for (const turnId of changed) this.events.emit('changed', turnId);
+    for (const { write, outcome } of ran) {
+      if ('error' in outcome) write.reject(outcome.error);
+      else write.resolve(outcome.result);
+    }
+  }
+
+  private run(work: PendingWrite['work'], tx: Transaction): RanWrite['outcome'] {
+    this.connection.statement('SAVEPOINT operation').run();
+    try {
+      const result = work(tx);
+      this.connection.statement('RELEASE operation').run();
+      return { result };
+    } catch (error) {
+      // Some failures of the disk end the whole transaction; then the whole batch has failed.
+      if (!this.db.inTransaction) throw error;
+      this.connection.statement('ROLLBACK TO operation').run();
+      this.connection.statement('RELEASE operation').run();
+      return { error: asStoreError(error) };
+    }
+  }
+
+  private transaction(changed: Set<string>): Transaction {
+    return {
+      ...this.tables,
+      now: this.now(),
+      deleteSession: (sessionId) => this.deleteSession(sessionId),
+      changed: (turnId) => changed.add(turnId),
+    };
+  }
+
+  private now(): number {
+    const row = this.connection.statement("SELECT CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) AS now").get();
+    return (row as { now: number }).now;
+  }
+
+  private deleteSession(sessionId: string): void {
+    const remove = (sql: string): void => void this.connection.statement(sql).run(sessionId);
+    const turns = 'SELECT id FROM {turn} WHERE session_id = ?';
+    remove(`DELETE FROM {step} WHERE turn_id IN (${turns})`);
+    remove(`DELETE FROM {signal} WHERE turn_id IN (${turns})`);
+    for (const table of ['turn', 'checkpoint', 'message', 'document', 'lane']) {
+      remove(`DELETE FROM {${table}} WHERE session_id = ?`);
+    }
+    this.tables.sessions.delete(sessionId);
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && code.startsWith('SQLITE_BUSY');
+}
+
+/** Typed errors of the domain pass; what SQLite says becomes "the store is unavailable". */
+function asStoreError(error: unknown): unknown {
+  if (error instanceof SessionsError || !(error instanceof Error)) return error;
+  const { code } = error as { code?: unknown };
+  const fromSqlite =
+    error.name === 'SqliteError' || (error instanceof TypeError && error.message.includes('database connection'));
+  if (!fromSqlite) return error;
+  return new StoreUnavailableError(`The SQLite store failed${typeof code === 'string' ? ` (${code})` : ''}.`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,87 @@
+import { type Database, type Statement } from 'better-sqlite3';
+import { type Table } from '../../embedded/tables.js';
+import { snakeCase } from '../entities.js';
+
+/** A connection that prepares each statement once. */
+export class SqliteConnection {
+  private readonly prepared = new Map<string, Statement>();
+
+  constructor(
+    readonly db: Database,
+    readonly prefix: string,
+  ) {}
+
+  /** @param sql names tables as `{turn}` */
+  statement(sql: string): Statement {
+    let statement = this.prepared.get(sql);
+    if (!statement) {
+      statement = this.db.prepare(sql.replace(/\{(\w+)\}/g, (_, table: string) => `"${this.prefix}${table}"`));
+      this.prepared.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+/** Rows of one table by primary key; columns are named in snake case. */
+export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
+  /** The columns under the names of the row's properties, for SELECT. */
+  protected readonly columns: string;
+  private readonly where: string;
+
+  /** @param keys the properties of the primary key */
+  constructor(
+    protected readonly connection: SqliteConnection,
+    private readonly table: string,
+    private readonly properties: readonly (keyof Row & string)[],
+    private readonly keys: readonly (keyof Row & string)[],
+  ) {
+    this.columns = properties.map((property) => `"${snakeCase(property)}" AS "${property}"`).join(', ');
+    this.where = keys.map((key) => `"${snakeCase(key)}" = ?`).join(' AND ');
+  }
+
+  get(key: Key): Row | undefined {
+    return this.one(`SELECT ${this.columns} FROM {${this.table}} WHERE ${this.where}`, ...this.keyValues(key));
+  }
+
+  insert(row: Row): void {
+    const names = this.properties.map((property) => `"${snakeCase(property)}"`).join(', ');
+    const places = this.properties.map(() => '?').join(', ');
+    this.run(
+      `INSERT INTO {${this.table}} (${names}) VALUES (${places})`,
+      ...this.properties.map((property) => row[property]),
+    );
+  }
+
+  update(key: Key, patch: Partial<Row>): void {
+    const changed = this.properties.filter((property) => patch[property] !== undefined);
+    if (changed.length === 0) return;
+    const sets = changed.map((property) => `"${snakeCase(property)}" = ?`).join(', ');
+    this.run(
+      `UPDATE {${this.table}} SET ${sets} WHERE ${this.where}`,
+      ...changed.map((property) => patch[property]),
+      ...this.keyValues(key),
+    );
+  }
+
+  delete(key: Key): void {
+    this.run(`DELETE FROM {${this.table}} WHERE ${this.where}`, ...this.keyValues(key));
+  }
+
+  protected one(sql: string, ...values: unknown[]): Row | undefined {
+    return this.connection.statement(sql).get(...values) as Row | undefined;
+  }
+
+  protected all(sql: string, ...values: unknown[]): Row[] {
+    return this.connection.statement(sql).all(...values) as Row[];
+  }
+
+  /** @returns how many rows changed */
+  protected run(sql: string, ...values: unknown[]): number {
+    return this.connection.statement(sql).run(...values).changes;
+  }
+
+  private keyValues(key: Key): unknown[] {
+    if (typeof key === 'string') return [key];
+    return this.keys.map((name) => (key as Record<string, unknown>)[name]);
+  }
+}

@@ -1,0 +1,46 @@
+import { Logger } from '@nestjs/common';
+import { type TurnRuntime } from './turn-runtime.js';
+
+const BATCH = 500;
+
+/**
+ * Rings the lanes that somebody must look at: work whose ring was lost, lapsed leases, due retries and time-outs. Runs in
+ * every working process, at start and then every `reconcileMs`; needs no lease, because a ring too many does no harm.
+ */
+export class LaneReconciler {
+  private readonly logger = new Logger(LaneReconciler.name);
+  private timer: NodeJS.Timeout | null = null;
+  private running: Promise<void> = Promise.resolve();
+  private stopped = false;
+  private failing = false;
+
+  constructor(private readonly runtime: TurnRuntime) {}
+
+  async start(): Promise<void> {
+    this.running = this.reconcile();
+    await this.running;
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    if (this.timer) clearTimeout(this.timer);
+    await this.running;
+  }
+
+  private async reconcile(): Promise<void> {
+    try {
+      const { ledger, queue } = this.runtime;
+      const due = await ledger.due(BATCH);
+      for (const sessionId of due) await queue.ring(sessionId);
+      this.failing = false;
+    } catch (error) {
+      // Once per outage, not once a second.
+      if (!this.failing) this.logger.error('Could not look for lanes that need attention; trying on.', String(error));
+      this.failing = true;
+    }
+    if (this.stopped) return;
+    this.timer = setTimeout(() => {
+      this.running = this.reconcile();
+    }, this.runtime.settings.reconcileMs);
+  }
+}

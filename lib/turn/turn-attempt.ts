@@ -1,0 +1,177 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
+import { toErrorRecord } from './turn-error-record.js';
+import { TurnFencedError } from './turn.errors.js';
+import { type TurnRuntime } from './turn-runtime.js';
+import { type ClaimedTurn, type ClaimRequest, type SettledTurn, type TurnSettlement } from './turn.store.js';
+import { type CancelMode } from './turn.js';
+import { runningTurn } from './running-turn.js';
+import { compareVersions } from './compare-versions.js';
+import { backoffMs, isPermanent } from './turn-retry.js';
+import { userMessage } from './user-message.js';
+
+/** How an attempt ended. */
+export type AttemptOutcome =
+  | { readonly type: 'settled'; readonly settled: SettledTurn }
+  /** Back in its lane; ring after this time. */
+  | { readonly type: 'returned'; readonly ringAfterMs: number | null }
+  /** Somebody else's now, or the store could not be told in time. Nothing was written. */
+  | { readonly type: 'lost'; readonly error: unknown };
+
+/** Why an attempt's signal is aborted. */
+type Stop =
+  | { readonly why: 'cancelled'; readonly mode: CancelMode }
+  | { readonly why: 'shutdown' }
+  | { readonly why: 'lost'; readonly error: unknown };
+
+/**
+ * One attempt of a claimed turn: runs it while the lease is renewed, then settles it, or puts it back into its lane for
+ * a retry or for another worker.
+ */
+export class TurnAttempt {
+  private readonly controller = new AbortController();
+  private stop: Stop | null = null;
+  private leaseEnd: number;
+  private over = false;
+
+  /** @param claimSentAt when the claim was sent, by `performance.now()`: the lease ran from then at the latest */
+  constructor(
+    private readonly claimed: ClaimedTurn,
+    private readonly runtime: TurnRuntime,
+    claimSentAt: number,
+  ) {
+    this.leaseEnd = claimSentAt + runtime.settings.leaseMs;
+  }
+
+  /** @param next asks for the lane's next turn in the commit that settles this one */
+  async run(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
+    const { hold, turn } = this.claimed;
+    const known = this.runtime.runner.find(turn.orchestrator);
+    // Another process may know it: nothing is counted, and the lane is offered again in a while.
+    if (!known || compareVersions(known.version, turn.version) < 0)
+      return this.giveBack(this.runtime.settings.reconcileMs);
+    if (performance.now() >= this.leaseEnd)
+      return { type: 'lost', error: new TurnFencedError(hold.sessionId, turn.id, hold.fence) };
+
+    const renewing = setInterval(() => void this.renew(), this.runtime.settings.leaseMs / 3);
+    const unsubscribe = this.runtime.hints.subscribe((turnId) => {
+      if (turnId === turn.id) void this.checkCancelled();
+    });
+    try {
+      const settlement = await this.execute();
+      return {
+        type: 'settled',
+        settled: await this.whileLeased(() => this.runtime.ledger.settle(hold, settlement, next())),
+      };
+    } catch (error) {
+      return await this.conclude(error, next).catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
+    } finally {
+      this.over = true;
+      clearInterval(renewing);
+      unsubscribe();
+    }
+  }
+
+  /** Asks the handler to stop, and gives the turn back when it does. */
+  shutDown(): void {
+    this.abort({ why: 'shutdown' });
+  }
+
+  private execute(): Promise<TurnSettlement> {
+    const { hold, turn } = this.claimed;
+    const waitingSessions = [turn.sessionId, ...(turn.request.callers ?? [])];
+    const running = runningTurn.run({ turnId: turn.id, waitingSessions }, () =>
+      this.runtime.runner.run(this.claimed, {
+        signal: this.controller.signal,
+        saveStep: (step) => this.whileLeased(() => this.runtime.ledger.saveStep(hold, step)),
+      }),
+    );
+    // A handler that does not listen to the signal is not waited for.
+    const stopped = new Promise<never>((_, reject) => {
+      this.controller.signal.addEventListener('abort', () => reject(this.controller.signal.reason as Error), {
+        once: true,
+      });
+    });
+    return Promise.race([running, stopped]);
+  }
+
+  /** What follows from an attempt that did not settle. */
+  private async conclude(error: unknown, next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
+    const { hold, turn } = this.claimed;
+    if (error instanceof TurnFencedError) return { type: 'lost', error };
+    if (this.stop?.why === 'lost') return { type: 'lost', error: this.stop.error };
+    if (this.stop?.why === 'shutdown') return this.giveBack(0);
+    if (this.stop?.why === 'cancelled') {
+      return { type: 'settled', settled: await this.settle(cancelledSettlement(this.claimed, this.stop.mode), next()) };
+    }
+    const failures = turn.failures + 1;
+    const record = toErrorRecord(error);
+    if (isPermanent(error) || failures >= this.runtime.settings.retry.attempts) {
+      const failed: TurnSettlement = { status: 'failed', error: record, messages: [], keepCheckpoints: 'all' };
+      return { type: 'settled', settled: await this.settle(failed, next()) };
+    }
+    const delayMs = backoffMs(this.runtime.settings.retry, failures);
+    await this.whileLeased(() => this.runtime.ledger.retry(hold, { error: record, delayMs }));
+    return { type: 'returned', ringAfterMs: delayMs };
+  }
+
+  private settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
+    return this.whileLeased(() => this.runtime.ledger.settle(this.claimed.hold, settlement, next));
+  }
+
+  private async giveBack(delayMs: number): Promise<AttemptOutcome> {
+    await this.whileLeased(() => this.runtime.ledger.release(this.claimed.hold, delayMs));
+    // The reconciler of whoever can run it finds it; this process cannot.
+    return { type: 'returned', ringAfterMs: null };
+  }
+
+  private async renew(): Promise<void> {
+    const sentAt = performance.now();
+    try {
+      const { cancelMode } = await this.runtime.ledger.renew(this.claimed.hold, this.runtime.settings.leaseMs);
+      this.leaseEnd = sentAt + this.runtime.settings.leaseMs;
+      if (cancelMode) this.abort({ why: 'cancelled', mode: cancelMode });
+    } catch (error) {
+      const lost = error instanceof TurnFencedError || performance.now() >= this.leaseEnd;
+      if (lost) this.abort({ why: 'lost', error });
+    }
+  }
+
+  private async checkCancelled(): Promise<void> {
+    const turn = await this.runtime.ledger.get(this.claimed.turn.id).catch(() => null);
+    if (turn?.cancelMode) this.abort({ why: 'cancelled', mode: turn.cancelMode });
+  }
+
+  private abort(stop: Stop): void {
+    if (this.over || this.stop) return;
+    this.stop = stop;
+    this.controller.abort(new TurnStoppedError(stop.why));
+  }
+
+  /** Repeats a store call that failed for want of a connection, as long as the turn is certainly ours. */
+  private async whileLeased<T>(call: () => Promise<T>): Promise<T> {
+    for (let pauseMs = 20; ; pauseMs *= 2) {
+      try {
+        return await call();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailableError) || performance.now() + pauseMs >= this.leaseEnd) throw error;
+        await delay(pauseMs);
+      }
+    }
+  }
+}
+
+/** The reason of an attempt's AbortSignal. */
+export class TurnStoppedError extends SessionsError {
+  readonly code = 'TURN_STOPPED';
+
+  constructor(why: Stop['why']) {
+    super(`The turn was stopped: ${why}.`);
+  }
+}
+
+/** An interrupted turn keeps the user's message; the others keep nothing. */
+function cancelledSettlement({ turn }: ClaimedTurn, mode: CancelMode): TurnSettlement {
+  const messages = mode === 'interrupt' ? [userMessage(turn)] : [];
+  return { status: 'cancelled', messages, keepCheckpoints: 'all' };
+}

@@ -1,0 +1,36 @@
+import { type JsonObject, type JsonValue } from '../common/json.js';
+import { SessionsError } from '../common/sessions.error.js';
+import { type TurnErrorRecord } from './turn.js';
+
+const MAX_MESSAGE = 2000;
+
+/** Whatever a handler threw, as it is stored with the turn: no stack, and not without bound. */
+export function toErrorRecord(error: unknown): TurnErrorRecord {
+  if (!(error instanceof Error))
+    return { name: 'Error', message: clip(typeof error === 'string' ? error : `Thrown: ${typeof error}`) };
+  const { code } = error as { code?: unknown };
+  return {
+    name: error.name,
+    message: clip(error.message),
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(error instanceof SessionsError ? { details: fieldsOf(error) } : {}),
+  };
+}
+
+/** The ids and names that a typed error carries. */
+function fieldsOf(error: SessionsError): JsonObject {
+  const fields: Record<string, JsonValue> = {};
+  for (const [key, value] of Object.entries(error) as [string, unknown][]) {
+    if (key === 'name' || key === 'code') continue;
+    if (typeof value === 'string' || typeof value === 'number' || isStrings(value)) fields[key] = value;
+  }
+  return fields;
+}
+
+function isStrings(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+function clip(text: string): string {
+  return text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE)}...` : text;
+}

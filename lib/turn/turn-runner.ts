@@ -1,0 +1,32 @@
+import { type ClaimedTurn, type TurnSettlement } from './turn.store.js';
+import { type StoredStep } from './turn-step.js';
+
+/** An orchestrator that this process can run turns for. */
+export interface RunnableOrchestrator {
+  readonly version: string;
+  /** How many messages of history a turn is given. */
+  readonly historyLimit: number;
+}
+
+/** What an attempt may do while it runs. */
+export interface TurnControl {
+  /** Aborted when the turn is cancelled, this process stops, or the lease is lost. */
+  readonly signal: AbortSignal;
+  /** Stores a step under the attempt's fence. @returns the step that is stored, which may be an earlier one */
+  saveStep(step: StoredStep): Promise<StoredStep>;
+}
+
+/** What the turn domain asks of those who know what a turn does. */
+export abstract class TurnRunner {
+  /** By name; `undefined` when this process does not know it. */
+  abstract find(orchestrator: string): RunnableOrchestrator | undefined;
+  /** All that are known. */
+  abstract names(): string[];
+  /** History limits of all that are known, by name. */
+  abstract windows(): Readonly<Record<string, number>>;
+  /**
+   * Runs one attempt.
+   * @throws what the handler threw; `permanent: true` on it means that trying again cannot help
+   */
+  abstract run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement>;
+}

@@ -1,0 +1,18 @@
+import { type SessionStore } from '../session/session-store.service.js';
+import { type TurnContexts } from './turn-contexts.js';
+import { type TurnQueue } from './turn-queue.js';
+import { type TurnRunner } from './turn-runner.js';
+import { type TurnSettings } from './turn.settings.js';
+import { type TurnHints, type TurnLedger } from './turn.store.js';
+
+/** What those who submit and those who run turns have in common. */
+export abstract class TurnRuntime {
+  abstract readonly ledger: TurnLedger;
+  abstract readonly hints: TurnHints;
+  abstract readonly queue: TurnQueue;
+  abstract readonly runner: TurnRunner;
+  abstract readonly contexts: TurnContexts;
+  abstract readonly settings: TurnSettings;
+  /** Set when sessions live in another store than turns: the ledger then cannot check or touch them (SES-15). */
+  abstract readonly foreignSessions: SessionStore | null;
+}

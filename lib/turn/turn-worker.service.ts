@@ -1,0 +1,126 @@
+import { Logger } from '@nestjs/common';
+import { mintId } from '../common/ids.js';
+import { hashed } from '../common/log-id.js';
+import { TurnAttempt } from './turn-attempt.js';
+import { type TurnRuntime } from './turn-runtime.js';
+import { type ClaimedTurn, type ClaimRequest } from './turn.store.js';
+import { type Turn } from './turn.js';
+
+/** A visit ends after this long even when fewer turns than `maxTurnsPerVisit` ran. */
+const MAX_VISIT_MS = 100;
+
+/**
+ * Runs turns: visits the lane of each session that the queue rings for, claims its head, runs it, and goes on with the
+ * turn that settling hands over, up to a fairness bound (TRN-03, TRN-04).
+ */
+export class TurnWorker {
+  private readonly logger = new Logger(TurnWorker.name);
+  private readonly attempts = new Set<TurnAttempt>();
+  private stopping = false;
+
+  constructor(private readonly runtime: TurnRuntime) {}
+
+  async start(): Promise<void> {
+    await this.runtime.queue.process((sessionId) => this.visit(sessionId));
+  }
+
+  /** No new claims; what runs gets `shutdownGraceMs`, then is stopped and released for another worker (TRN-14). */
+  async stop(): Promise<void> {
+    this.stopping = true;
+    await this.runtime.queue.pause();
+    const grace = setTimeout(() => {
+      for (const attempt of this.attempts) attempt.shutDown();
+    }, this.runtime.settings.shutdownGraceMs);
+    await this.runtime.queue.close();
+    clearTimeout(grace);
+  }
+
+  private async visit(sessionId: string): Promise<void> {
+    try {
+      await this.runLane(sessionId);
+    } catch (error) {
+      this.logger.error(
+        `Could not visit the lane of session ${hashed(sessionId)}; it will be offered again.`,
+        stackOf(error),
+      );
+    }
+  }
+
+  private async runLane(sessionId: string): Promise<void> {
+    if (this.stopping) return;
+    const visitEnds = performance.now() + MAX_VISIT_MS;
+    let turns = 0;
+    let sentAt = performance.now();
+    const next = (): ClaimRequest | undefined => {
+      turns += 1;
+      if (this.stopping || turns >= this.runtime.settings.maxTurnsPerVisit || performance.now() >= visitEnds)
+        return undefined;
+      sentAt = performance.now();
+      return this.claimRequest();
+    };
+    let claimed = await this.runtime.ledger.claim(sessionId, this.claimRequest());
+    while (claimed) claimed = await this.runTurn(claimed, sentAt, next);
+  }
+
+  /** @returns the lane's next turn when it was handed over */
+  private async runTurn(
+    claimed: ClaimedTurn,
+    claimSentAt: number,
+    next: () => ClaimRequest | undefined,
+  ): Promise<ClaimedTurn | null> {
+    const { sessionId, turnId } = claimed.hold;
+    const attempt = new TurnAttempt(claimed, this.runtime, claimSentAt);
+    this.attempts.add(attempt);
+    const outcome = await attempt.run(next).finally(() => this.attempts.delete(attempt));
+    switch (outcome.type) {
+      case 'settled':
+        await this.conclude(outcome.settled.turn);
+        // This lane goes to the back; the others have waited.
+        if (outcome.settled.ring) await this.runtime.queue.ring(sessionId);
+        return outcome.settled.next;
+      case 'returned':
+        if (outcome.ringAfterMs !== null) await this.runtime.queue.ring(sessionId, outcome.ringAfterMs);
+        return null;
+      case 'lost':
+        this.logger.warn(
+          `Turn ${hashed(turnId)} is no longer held by this worker; its result was not stored.`,
+          stackOf(outcome.error),
+        );
+        return null;
+    }
+  }
+
+  private claimRequest(): ClaimRequest {
+    return {
+      holder: mintId(),
+      leaseMs: this.runtime.settings.leaseMs,
+      maxAttempts: this.runtime.settings.retry.attempts,
+      windows: this.runtime.runner.windows(),
+    };
+  }
+
+  private async conclude(turn: Turn): Promise<void> {
+    this.runtime.contexts.drop(turn.id);
+    if (turn.status === 'failed') this.logFailure(turn.id, turn.failures);
+    else if (turn.status !== 'cancelled') await this.touchForeignSession(turn.sessionId);
+  }
+
+  /** Best effort: settle touches the session only when both are in one store. */
+  private async touchForeignSession(sessionId: string): Promise<void> {
+    try {
+      await this.runtime.foreignSessions?.touch(sessionId);
+    } catch (error) {
+      this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn settled.`, stackOf(error));
+    }
+  }
+
+  private logFailure(turnId: string, attempts: number): void {
+    this.logger.error(
+      `Turn ${hashed(turnId)} failed after ${attempts} attempt${attempts === 1 ? '' : 's'}; its record has the error.`,
+    );
+  }
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

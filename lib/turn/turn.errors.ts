@@ -1,0 +1,188 @@
+import { SessionsError } from '../common/sessions.error.js';
+import { type Turn, type TurnErrorRecord } from './turn.js';
+
+/** No turn has this id. HTTP 404. */
+export class TurnNotFoundError extends SessionsError {
+  readonly code = 'TURN_NOT_FOUND';
+
+  constructor(readonly turnId: string) {
+    super(`Turn not found: ${turnId}`);
+  }
+}
+
+/**
+ * The turn is no longer this worker's: its lease lapsed and another worker has it, or its session is gone.
+ * What was refused changed nothing. Seen by workers, never by callers of a turn.
+ */
+export class TurnFencedError extends SessionsError {
+  readonly code = 'TURN_FENCED';
+
+  constructor(
+    readonly sessionId: string,
+    readonly turnId: string,
+    readonly fence: number,
+  ) {
+    super(`Turn ${turnId} of session ${sessionId} is no longer held with fence ${fence}; nothing was written.`);
+  }
+}
+
+/** The turn is over, so this cannot be done to it. HTTP 409. */
+export class TurnSettledError extends SessionsError {
+  readonly code = 'TURN_SETTLED';
+  readonly sessionId: string;
+  readonly turnId: string;
+
+  constructor(turn: Turn) {
+    super(`Turn ${turn.id} is already ${turn.status}.`);
+    this.sessionId = turn.sessionId;
+    this.turnId = turn.id;
+  }
+}
+
+/** The turn failed for good: its handler threw on every attempt, or its workers were lost (BOT-08). HTTP 500. */
+export class TurnFailedError extends SessionsError {
+  readonly code = 'TURN_FAILED';
+  readonly sessionId: string;
+  readonly turnId: string;
+  /** The last failure, for logs; may name internals. */
+  readonly failure: TurnErrorRecord | undefined;
+
+  constructor(turn: Turn) {
+    super(`Turn ${turn.id} failed. Its state, messages and index are as before the turn.`);
+    this.sessionId = turn.sessionId;
+    this.turnId = turn.id;
+    this.failure = turn.error;
+  }
+}
+
+/** The turn was cancelled before it settled. HTTP 409. */
+export class TurnCancelledError extends SessionsError {
+  readonly code = 'TURN_CANCELLED';
+
+  constructor(
+    readonly sessionId: string,
+    readonly turnId: string,
+  ) {
+    super(`Turn ${turnId} was cancelled.`);
+  }
+}
+
+/** A later message took this one's place before it ran (TRN-06). HTTP 409. */
+export class TurnSupersededError extends SessionsError {
+  readonly code = 'TURN_SUPERSEDED';
+
+  constructor(
+    readonly sessionId: string,
+    readonly turnId: string,
+    /** The turn that took its place. */
+    readonly supersededBy: string,
+  ) {
+    super(`Turn ${turnId} was superseded by turn ${supersededBy}.`);
+  }
+}
+
+/** The caller stopped waiting; the turn goes on (TRN-10). HTTP 504. */
+export class TurnWaitTimeoutError extends SessionsError {
+  readonly code = 'TURN_WAIT_TIMEOUT';
+
+  constructor(
+    readonly sessionId: string,
+    readonly turnId: string,
+    readonly timeoutMs: number,
+  ) {
+    super(`Turn ${turnId} has not settled within ${timeoutMs} ms. It goes on; ask for it by its id later.`);
+  }
+}
+
+/** This process is stopping and waits for no more turns; an accepted turn goes on in another one (TRN-14). HTTP 503. */
+export class ShuttingDownError extends SessionsError {
+  readonly code = 'SHUTTING_DOWN';
+
+  constructor(
+    readonly sessionId?: string,
+    readonly turnId?: string,
+  ) {
+    super(
+      turnId
+        ? `This process is stopping; turn ${turnId} goes on in another one.`
+        : 'This process is stopping and takes no new turns.',
+    );
+  }
+}
+
+/** A handler waits for a turn that cannot start before the handler ends (TRN-12). HTTP 409. */
+export class TurnReentryError extends SessionsError {
+  readonly code = 'TURN_REENTRY';
+  readonly permanent = true;
+
+  constructor(readonly sessionId: string) {
+    super(
+      `A turn of session ${sessionId} waits for another turn of the same session, which could never start. ` +
+        'Use submit() to queue it behind, or another session.',
+    );
+  }
+}
+
+/** The idempotency key was used with another orchestrator or input (TRN-05). HTTP 422. */
+export class IdempotencyConflictError extends SessionsError {
+  readonly code = 'IDEMPOTENCY_CONFLICT';
+
+  constructor(
+    readonly sessionId: string,
+    readonly turnId: string,
+  ) {
+    super(`The idempotency key belongs to turn ${turnId}, which had another input. Use a new key for a new message.`);
+  }
+}
+
+/** The session is busy and the policy is to refuse (TRN-06). HTTP 409. */
+export class SessionBusyError extends SessionsError {
+  readonly code = 'SESSION_BUSY';
+
+  constructor(
+    readonly sessionId: string,
+    /** The turn that holds the lane. */
+    readonly turnId: string,
+    /** Whether a worker holds it with a live lease. */
+    readonly holderAlive: boolean,
+    /** Since when it runs, or was accepted; ISO-8601. */
+    readonly since: string,
+  ) {
+    super(`Session ${sessionId} is busy with turn ${turnId} since ${since}.`);
+  }
+}
+
+/** The lane has as many queued turns as `maxQueuedPerSession` allows (TRN-07). HTTP 429. */
+export class LaneFullError extends SessionsError {
+  readonly code = 'LANE_FULL';
+  /** A guess, in milliseconds. */
+  readonly retryAfterMs = 1000;
+
+  constructor(
+    readonly sessionId: string,
+    readonly limit: number,
+  ) {
+    super(`Session ${sessionId} already has ${limit} queued turns, which is the most allowed.`);
+  }
+}
+
+/** No orchestrator of this name is registered in this process. HTTP 500: a mistake of the application. */
+export class UnknownOrchestratorError extends SessionsError {
+  readonly code = 'UNKNOWN_ORCHESTRATOR';
+
+  constructor(
+    readonly orchestrator: string,
+    readonly known: readonly string[],
+  ) {
+    super(
+      `There is no orchestrator named ${JSON.stringify(orchestrator)}. Registered: ${known.join(', ') || 'none'}. ` +
+        'Register it with SessionsModule.forFeature([...]).',
+    );
+  }
+}
+
+/** Thrown by a handler to fail its turn at once: trying again cannot help (TRN-08). */
+export class PermanentTurnError extends Error {
+  readonly permanent = true;
+  override readonly name = 'PermanentTurnError';
+}

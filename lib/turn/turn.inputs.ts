@@ -1,0 +1,133 @@
+import { Allow } from 'class-validator';
+import { Must, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
+import { isPlainObject, type JsonObject, stringifyWithin, toJson, toJsonObject } from '../common/json.js';
+import { InvalidInputError } from '../common/sessions.error.js';
+import { type MessageDraft } from '../conversation/message.js';
+import { TURN_STATUSES, type TurnInput, type TurnRequest, type TurnStatus, WHEN_BUSY, type WhenBusy } from './turn.js';
+
+/** How a turn is submitted (BOT-02). */
+export class SubmitOptions {
+  /** The session whose lane the turn joins. */
+  @Allow()
+  sessionId!: string;
+
+  /** The history to give the handler instead of the conversation log; stored with the turn. */
+  @Optional()
+  @Must(Array.isArray, 'must be an array of messages.')
+  history?: readonly MessageDraft[];
+
+  /** Merged into the state before dispatch; top-level keys. */
+  @Allow()
+  state?: Record<string, unknown>;
+
+  /** Small JSON that is stored with the turn and given to every attempt. */
+  @Allow()
+  attributes?: Record<string, unknown>;
+
+  /**
+   * What only this process has: database handles, the request. Copied shallowly, frozen, never stored; an attempt in
+   * another process sees what the `TurnContextFactory` builds.
+   */
+  @Optional()
+  @Must(isPlainObject, 'must be an object.')
+  context?: Record<string, unknown>;
+
+  /** Aborting it cancels the turn. */
+  @Optional()
+  @Must((value) => value instanceof AbortSignal, 'must be an AbortSignal.')
+  signal?: AbortSignal;
+
+  /** Adopt the orchestrator's present shape although the last checkpoint was written by another. */
+  @Optional()
+  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  force?: boolean;
+
+  /** The same key with the same input gives the same turn (TRN-05). */
+  @Optional()
+  @MustBeName()
+  idempotencyKey?: string;
+
+  /** What to do when the session is busy; default: the module's `turns.whenBusy`. */
+  @Optional()
+  @Must((value) => WHEN_BUSY.includes(value as WhenBusy), `must be one of ${WHEN_BUSY.join(', ')}.`)
+  whenBusy?: WhenBusy;
+}
+
+/** As {@link SubmitOptions}, for a caller that waits for the result. */
+export class ExecuteOptions extends SubmitOptions {
+  /** Milliseconds after which the caller stops waiting; the turn goes on. Default: no limit. */
+  @Optional()
+  @MustBeInteger(1, 2_147_483_647)
+  timeoutMs?: number;
+}
+
+/** Which turns of a session to list. */
+export class TurnListQuery {
+  @Allow()
+  sessionId!: string;
+
+  @Optional()
+  @Must(isStatusFilter, `must be one or more of ${TURN_STATUSES.join(', ')}.`)
+  status?: TurnStatus | TurnStatus[];
+
+  /** Turns at later positions than this; default 0. */
+  @Optional()
+  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
+  after?: number;
+
+  /** At most this many; default 50. */
+  @Optional()
+  @MustBeInteger(1, 1000)
+  limit?: number;
+}
+
+/** What the user said: plain text, or text with parts and metadata. */
+export type TurnInputLike = string | TurnInput;
+
+/**
+ * The input as it is stored.
+ * @throws InvalidInputError, StateSerializationError, TooLargeError
+ */
+export function toTurnInput(input: unknown, maxBytes: number): TurnInput {
+  const given = typeof input === 'string' ? { text: input } : input;
+  if (!isPlainObject(given)) throw new InvalidInputError('input', 'must be a text, or an object with a text.');
+  const unknown = Object.keys(given).find((key) => !['text', 'content', 'metadata'].includes(key));
+  if (unknown !== undefined) throw new InvalidInputError(`input.${unknown}`, 'is not a known key.');
+  const { text, content, metadata } = given;
+  if (typeof text !== 'string') throw new InvalidInputError('input.text', 'must be a text.');
+  if (text.trim() === '' && content === undefined) throw new InvalidInputError('input.text', 'must not be empty.');
+  const isParts =
+    Array.isArray(content) && content.every((part) => isPlainObject(part) && typeof part.type === 'string');
+  if (content !== undefined && !isParts)
+    throw new InvalidInputError('input.content', 'must be an array of parts, each with a type.');
+  const checked = {
+    text,
+    ...(content === undefined ? {} : { content: toJson(content, 'input.content') }),
+    ...(metadata === undefined ? {} : { metadata: toJsonObject(metadata, 'input.metadata') }),
+  };
+  stringifyWithin(checked, maxBytes, 'The input');
+  return checked as TurnInput;
+}
+
+/** What else is stored with the turn. @throws StateSerializationError, TooLargeError */
+export function toTurnRequest(
+  input: TurnInput,
+  { history, state, force }: SubmitOptions,
+  callers: readonly string[],
+  maxBytes: number,
+): TurnRequest {
+  const request: TurnRequest = {
+    input,
+    ...(history === undefined ? {} : { history: toJson(history, 'history') as unknown as readonly MessageDraft[] }),
+    ...(state === undefined ? {} : { statePatch: toJsonObject(state, 'state') }),
+    ...(force ? { force } : {}),
+    ...(callers.length > 0 ? { callers } : {}),
+  };
+  stringifyWithin(request as unknown as JsonObject, maxBytes, 'The turn');
+  return request;
+}
+
+function isStatusFilter(value: unknown): boolean {
+  const statuses: unknown[] = Array.isArray(value) ? value : [value];
+  return statuses.length > 0 && statuses.every((status) => TURN_STATUSES.includes(status as TurnStatus));
+}

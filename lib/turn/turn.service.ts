@@ -1,0 +1,197 @@
+import { createHash } from 'node:crypto';
+import { checkInput } from '../common/check-input.js';
+import { assertId } from '../common/ids.js';
+import { stringifyWithin, toJsonObject } from '../common/json.js';
+import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
+import { runningTurn } from './running-turn.js';
+import {
+  ShuttingDownError,
+  TurnNotFoundError,
+  TurnReentryError,
+  TurnWaitTimeoutError,
+  UnknownOrchestratorError,
+} from './turn.errors.js';
+import {
+  ExecuteOptions,
+  SubmitOptions,
+  toTurnInput,
+  type TurnInputLike,
+  TurnListQuery,
+  toTurnRequest,
+} from './turn.inputs.js';
+import { toTurnResult, type TurnResult } from './turn-result.js';
+import { type TurnRuntime } from './turn-runtime.js';
+import { type AcceptTurn } from './turn.store.js';
+import { isTerminal, type Turn, type TurnInput } from './turn.js';
+import { TurnWaiter } from './turn-waiter.js';
+
+const MAX_ATTRIBUTES_BYTES = 16_384;
+
+/**
+ * The turns of every session: submit them, wait for them, look at them, cancel them. Injectable.
+ *
+ * Input is checked before anything is stored (InvalidInputError, StateSerializationError, TooLargeError).
+ */
+export class TurnService {
+  private readonly waiter: TurnWaiter;
+  private closing = false;
+
+  constructor(private readonly runtime: TurnRuntime) {
+    this.waiter = new TurnWaiter(runtime.ledger, runtime.hints);
+  }
+
+  /**
+   * Puts a turn at the end of its session's lane and returns at once.
+   * @param orchestrator the name of the one that handles it
+   * @throws UnknownOrchestratorError, SessionNotFoundError, SessionStateError, IdempotencyConflictError,
+   * SessionBusyError, LaneFullError, ShuttingDownError
+   */
+  async submit(orchestrator: string, input: TurnInputLike, options: SubmitOptions): Promise<Turn> {
+    return this.accept(orchestrator, input, checkInput(SubmitOptions, options, 'options'), []);
+  }
+
+  /**
+   * Submits a turn and waits for its result, whichever process runs it (TRN-10).
+   * @throws as `submit`, and TurnFailedError, TurnCancelledError, TurnSupersededError by the turn's end,
+   * TurnWaitTimeoutError after `timeoutMs`, TurnReentryError inside a turn of the same session
+   */
+  async execute(orchestrator: string, input: TurnInputLike, options: ExecuteOptions): Promise<TurnResult> {
+    const { timeoutMs, ...submit } = checkInput(ExecuteOptions, options, 'options');
+    const callers = runningTurn.getStore()?.waitingSessions ?? [];
+    if (callers.includes(submit.sessionId)) throw new TurnReentryError(submit.sessionId);
+
+    const turn = await this.accept(orchestrator, input, submit, callers);
+    const settled = await this.waiter.settled(turn, timeoutMs);
+    if (!settled) throw new TurnWaitTimeoutError(turn.sessionId, turn.id, timeoutMs ?? 0);
+    return toTurnResult(settled);
+  }
+
+  /** Waits for a turn's end; resolves at once when it is over. @throws TurnNotFoundError; otherwise as `execute` */
+  async result(turnId: string, options: { timeoutMs?: number } = {}): Promise<TurnResult> {
+    const turn = await this.runtime.ledger.get(checkedId(turnId));
+    if (!turn) throw new TurnNotFoundError(turnId);
+    const settled = await this.waiter.settled(turn, options.timeoutMs);
+    if (!settled) throw new TurnWaitTimeoutError(turn.sessionId, turnId, options.timeoutMs ?? 0);
+    return toTurnResult(settled);
+  }
+
+  /** The turn in any status, or `null`. */
+  async get(turnId: string): Promise<Turn | null> {
+    return this.runtime.ledger.get(checkedId(turnId));
+  }
+
+  /** Turns of a session in the order of its lane. */
+  async list(query: TurnListQuery): Promise<Turn[]> {
+    const checked = checkInput(TurnListQuery, query, 'query');
+    assertId(checked.sessionId, 'query.sessionId');
+    return this.runtime.ledger.list({ ...checked });
+  }
+
+  /**
+   * Cancels a turn: at once when it is queued or waiting; a running one is asked to stop through its AbortSignal and
+   * settles as cancelled soon after. Without effect on a turn that is over.
+   * @returns the turn as it stands now
+   * @throws TurnNotFoundError
+   */
+  async cancel(turnId: string): Promise<Turn> {
+    const { turn, ring } = await this.runtime.ledger.cancel(checkedId(turnId), 'cancel');
+    if (ring) await this.runtime.queue.ring(turn.sessionId);
+    return turn;
+  }
+
+  /** Takes no more turns; those that wait for one are told by `close`. */
+  stopIntake(): void {
+    this.closing = true;
+  }
+
+  /** Ends the waiting of every caller with ShuttingDownError. */
+  close(): void {
+    this.waiter.close();
+  }
+
+  private async accept(
+    orchestrator: string,
+    input: TurnInputLike,
+    options: SubmitOptions,
+    callers: readonly string[],
+  ): Promise<Turn> {
+    if (this.closing) throw new ShuttingDownError();
+    const { sessionId, signal, context } = options;
+    assertId(sessionId, 'sessionId');
+    const known = this.runtime.runner.find(orchestrator);
+    if (!known) throw new UnknownOrchestratorError(orchestrator, this.runtime.runner.names());
+    const turnInput = toTurnInput(input, this.runtime.settings.maxInputBytes);
+    signal?.throwIfAborted();
+    await this.assertForeignSession(sessionId);
+
+    const request = this.toAcceptRequest(orchestrator, known.version, turnInput, options, callers);
+    // Before accept: a worker of this process may claim the turn before accept has returned here.
+    if (context) this.runtime.contexts.keep(request.id, context);
+    const { turn, ring } = await this.runtime.ledger.accept(request).catch((error: unknown) => {
+      this.runtime.contexts.drop(request.id);
+      throw error;
+    });
+    if (turn.id !== request.id) this.runtime.contexts.drop(request.id);
+    if (ring) await this.runtime.queue.ring(sessionId);
+    if (signal) this.cancelOnAbort(turn, signal);
+    return turn;
+  }
+
+  private toAcceptRequest(
+    orchestrator: string,
+    version: string,
+    input: TurnInput,
+    options: SubmitOptions,
+    callers: readonly string[],
+  ): AcceptTurn {
+    const { generateId, idempotencyTtlMs, maxInputBytes, maxQueuedPerSession } = this.runtime.settings;
+    const { sessionId, idempotencyKey: key, whenBusy = this.runtime.settings.whenBusy } = options;
+    const attributes = toJsonObject(options.attributes ?? {}, 'attributes');
+    stringifyWithin(attributes, MAX_ATTRIBUTES_BYTES, 'The attributes');
+    return {
+      id: generateId(),
+      sessionId,
+      orchestrator,
+      version,
+      request: toTurnRequest(input, options, callers, maxInputBytes),
+      attributes,
+      whenBusy,
+      maxQueued: maxQueuedPerSession,
+      ...(key === undefined
+        ? {}
+        : { idempotency: { key, hash: hashOf(orchestrator, input), ttlMs: idempotencyTtlMs } }),
+      ...(this.runtime.foreignSessions ? { foreignSession: true } : {}),
+    };
+  }
+
+  private async assertForeignSession(sessionId: string): Promise<void> {
+    if (!this.runtime.foreignSessions) return;
+    const session = await this.runtime.foreignSessions.get(sessionId);
+    if (!session) throw new SessionNotFoundError(sessionId);
+    if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'accept a turn');
+  }
+
+  private cancelOnAbort(turn: Turn, signal: AbortSignal): void {
+    if (isTerminal(turn.status)) return;
+    const cancel = (): void => void this.cancel(turn.id).catch(() => undefined);
+    signal.addEventListener('abort', cancel, { once: true });
+    if (signal.aborted) cancel();
+    // A signal that outlives its turns must not collect their listeners.
+    void this.waiter
+      .settled(turn)
+      .catch(() => undefined)
+      .finally(() => signal.removeEventListener('abort', cancel));
+  }
+}
+
+function checkedId(turnId: string): string {
+  assertId(turnId, 'turnId');
+  return turnId;
+}
+
+/** Tells whether an idempotency key comes back with the same message. */
+function hashOf(orchestrator: string, input: TurnInput): string {
+  return createHash('sha256')
+    .update(JSON.stringify([orchestrator, input]))
+    .digest('hex');
+}

@@ -1,0 +1,200 @@
+import { type KeepCheckpoints } from '../checkpoint/checkpoint.store.js';
+import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js';
+import { type JsonObject, type JsonValue } from '../common/json.js';
+import { type NewMessage } from '../conversation/conversation.store.js';
+import { type Message } from '../conversation/message.js';
+import { type Session } from '../session/session.js';
+import { type StepKey, type StoredStep } from './turn-step.js';
+import {
+  type CancelMode,
+  type SettledTurnStatus,
+  type Turn,
+  type TurnErrorRecord,
+  type TurnReply,
+  type TurnRequest,
+  type TurnStatus,
+  type WhenBusy,
+} from './turn.js';
+
+export interface AcceptTurn {
+  /** Minted by the caller, so that the same call sent twice is accepted once. */
+  readonly id: string;
+  readonly sessionId: string;
+  readonly orchestrator: string;
+  readonly version: string;
+  readonly request: TurnRequest;
+  readonly attributes: JsonObject;
+  readonly whenBusy: WhenBusy;
+  readonly maxQueued: number;
+  readonly idempotency?: {
+    readonly key: string;
+    /** Of orchestrator and input: the same key with another hash is a conflict. */
+    readonly hash: string;
+    /** Milliseconds for which the key is remembered. */
+    readonly ttlMs: number;
+  };
+  /** Sessions live in a foreign store, and the caller has checked this one there. */
+  readonly foreignSession?: boolean;
+}
+
+export interface AcceptedTurn {
+  readonly turn: Turn;
+  /** The turn was there already: the call was sent twice, or its idempotency key is known. */
+  readonly duplicate: boolean;
+  /** The lane has work and perhaps nobody who knows: ring. */
+  readonly ring: boolean;
+}
+
+/** What a worker says of itself when it asks for the next turn of a lane. */
+export interface ClaimRequest {
+  /** New for every claim: tells a claim that is sent twice from a second claim. */
+  readonly holder: string;
+  readonly leaseMs: number;
+  /** A turn that failed or lapsed this often fails for good. */
+  readonly maxAttempts: number;
+  /** How many messages of history the worker wants, by orchestrator; others get none. */
+  readonly windows: Readonly<Record<string, number>>;
+}
+
+/** The right to write for a running turn. Every write is refused once a later fence was given out. */
+export interface TurnHold {
+  readonly sessionId: string;
+  readonly turnId: string;
+  readonly fence: number;
+}
+
+/** A turn that is ours to run, with all that it needs. */
+export interface ClaimedTurn {
+  readonly hold: TurnHold;
+  readonly turn: Turn;
+  /** `null` when sessions live in a foreign store. */
+  readonly session: Session | null;
+  /** The orchestrator's latest checkpoint in this session. */
+  readonly checkpoint: Checkpoint | null;
+  readonly history: readonly Message[];
+  readonly steps: readonly StoredStep[];
+}
+
+export interface RenewedLease {
+  /** Somebody asked the turn to stop. */
+  readonly cancelMode?: CancelMode;
+}
+
+/** Everything that a turn changes, written in one commit or not at all. */
+export interface TurnSettlement {
+  readonly status: SettledTurnStatus;
+  readonly reply?: TurnReply;
+  readonly error?: TurnErrorRecord;
+  /** What the turn did, for operators. */
+  readonly report?: JsonObject;
+  /** Added to the conversation in order. */
+  readonly messages: readonly NewMessage[];
+  readonly checkpoint?: NewCheckpoint;
+  readonly keepCheckpoints: KeepCheckpoints;
+}
+
+export interface SettledTurn {
+  readonly turn: Turn;
+  /** The next turn of the lane, claimed in the same commit, when it was asked for and one is due. */
+  readonly next: ClaimedTurn | null;
+  /** The lane has a turn that is due and nobody has claimed: ring. */
+  readonly ring: boolean;
+}
+
+export interface TurnFailure {
+  readonly error: TurnErrorRecord;
+  /** Before the next attempt. */
+  readonly delayMs: number;
+}
+
+export interface TurnWait {
+  readonly signal: string;
+  /** The step that takes the result. */
+  readonly step: StepKey;
+  /** Left out: waits for as long as it takes. */
+  readonly timeoutMs?: number;
+}
+
+export interface SignalledTurn {
+  readonly turn: Turn;
+  /** False when the name was signalled before: the first payload stays. */
+  readonly accepted: boolean;
+  readonly ring: boolean;
+}
+
+export interface ChangedLane {
+  readonly turn: Turn;
+  readonly ring: boolean;
+}
+
+export interface TurnQuery {
+  readonly sessionId: string;
+  readonly status?: TurnStatus | readonly TurnStatus[];
+  /** Turns at later positions than this; default 0. */
+  readonly after?: number;
+  /** Default 50. */
+  readonly limit?: number;
+}
+
+/**
+ * The turns of every session and who may run them: the only truth about order, ownership and results (TRN-01).
+ *
+ * Every method is one atomic operation by the store's clock and may be sent twice without harm. Those that take a
+ * {@link TurnHold} throw TurnFencedError, and change nothing, once the hold was given to another worker or its session
+ * is gone. The transitions:
+ *
+ * | method | from | to |
+ * | --- | --- | --- |
+ * | accept | | queued; others by `whenBusy`: superseded, cancelled, or marked to stop |
+ * | claim | queued and due; waiting and timed out; running and lapsed | running with the next fence; failed when it lapsed `maxAttempts` times |
+ * | settle | running | awaiting-input, completed, failed, cancelled |
+ * | retry | running | queued, due later, still the head; one failure more |
+ * | release | running | queued, still the head, nothing counted |
+ * | wait | running | waiting, still the head; or stays running when the signal is there already |
+ * | signal | waiting | queued, with the payload as a stored step |
+ * | cancel | queued, waiting | cancelled |
+ * | cancel | running | running, marked; the worker settles it |
+ *
+ * A session that expires cancels its queued and waiting turns in the same commit (AtomicSessionStoreAdapter.expire).
+ */
+export interface TurnLedger {
+  /**
+   * Puts a turn at the end of its lane. Checked in this order: the same id or idempotency key, then the session, then
+   * policy and limits.
+   * @throws IdempotencyConflictError, SessionNotFoundError, SessionStateError, SessionBusyError, LaneFullError
+   */
+  accept(request: AcceptTurn): Promise<AcceptedTurn>;
+  /** The head of the lane when it is due and nobody else runs it, else `null`. */
+  claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null>;
+  renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease>;
+  /** @throws CheckpointConflictError when the checkpoint is not the next one; the turn is still running then */
+  settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn>;
+  retry(hold: TurnHold, failure: TurnFailure): Promise<Turn>;
+  /** @param delayMs before the lane is offered again; 0: at once */
+  release(hold: TurnHold, delayMs: number): Promise<Turn>;
+  /** @returns the payload when the signal came early; the turn then stays running */
+  wait(
+    hold: TurnHold,
+    wait: TurnWait,
+  ): Promise<{ readonly turn: Turn; readonly received?: { readonly payload: JsonValue } }>;
+  /** @throws TurnNotFoundError; TurnSettledError when the turn is over */
+  signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn>;
+  /** Without effect on a turn that is over. @throws TurnNotFoundError */
+  cancel(turnId: string, mode: CancelMode): Promise<ChangedLane>;
+  /** Stores a step's result; a step that is stored already keeps its first result, which is returned. */
+  saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep>;
+  get(turnId: string): Promise<Turn | null>;
+  /** In the order of the lane. */
+  list(query: TurnQuery): Promise<Turn[]>;
+  /**
+   * Sessions whose lanes somebody must look at now: work without a worker, a lapsed lease, a due retry or time-out.
+   * Each is left out of the next calls for a while that grows as long as nobody claims.
+   */
+  due(limit: number): Promise<string[]>;
+}
+
+/** Says that a turn changed. A hint may come twice, late or never: whoever hears it reads the ledger. */
+export interface TurnHints {
+  /** @returns ends the subscription */
+  subscribe(listener: (turnId: string) => void): () => void;
+}

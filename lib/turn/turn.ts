@@ -1,0 +1,117 @@
+import { type JsonObject, type JsonValue } from '../common/json.js';
+import { type MessageDraft, type MessagePart } from '../conversation/message.js';
+
+/**
+ * Where a turn stands (TRN-01). `waiting`: parked for a signal, the lane stays its own; `awaiting-input`: settled, the
+ * conversation goes on; `completed`: settled, the conversation is over.
+ */
+export type TurnStatus = OpenTurnStatus | TerminalTurnStatus;
+export type OpenTurnStatus = 'queued' | 'running' | 'waiting';
+export type SettledTurnStatus = 'awaiting-input' | 'completed' | 'failed' | 'cancelled';
+export type TerminalTurnStatus = SettledTurnStatus | 'superseded';
+
+export const TURN_STATUSES: readonly TurnStatus[] = [
+  'queued',
+  'running',
+  'waiting',
+  'awaiting-input',
+  'completed',
+  'failed',
+  'cancelled',
+  'superseded',
+];
+
+export function isTerminal(status: TurnStatus): status is TerminalTurnStatus {
+  return status !== 'queued' && status !== 'running' && status !== 'waiting';
+}
+
+/**
+ * What becomes of the turn that holds the lane and of those queued behind it when another message arrives (TRN-06):
+ *
+ * | | the holder | the queued ones |
+ * | --- | --- | --- |
+ * | `enqueue` | keep | keep |
+ * | `reject` | keep; the new one is refused with SessionBusyError | keep |
+ * | `interrupt` | cancel, its complete messages stay | keep |
+ * | `rollback` | cancel, nothing of it stays | keep |
+ * | `latest` | keep | superseded |
+ * | `replace` | cancel, its complete messages stay | superseded |
+ */
+export type WhenBusy = 'enqueue' | 'reject' | 'interrupt' | 'rollback' | 'latest' | 'replace';
+
+export const WHEN_BUSY: readonly WhenBusy[] = ['enqueue', 'reject', 'interrupt', 'rollback', 'latest', 'replace'];
+
+/** How a running turn was asked to stop: `interrupt` keeps its complete messages, the others keep nothing. */
+export type CancelMode = 'cancel' | 'interrupt' | 'rollback';
+
+/** What the user said. */
+export interface TurnInput {
+  readonly text: string;
+  /** The message's content when it is more than text; default: `text`. */
+  readonly content?: readonly MessagePart[];
+  /** Stored with the user's message. */
+  readonly metadata?: JsonObject;
+}
+
+/** All that an attempt of the turn needs, in whichever process it runs. */
+export interface TurnRequest {
+  readonly input: TurnInput;
+  /** The caller's own history instead of the conversation log. */
+  readonly history?: readonly MessageDraft[];
+  /** Merged into the state before dispatch. */
+  readonly statePatch?: JsonObject;
+  /** Adopt the orchestrator's present shape, whatever wrote the last checkpoint. */
+  readonly force?: boolean;
+  /** Sessions whose running turns wait for this one, see TurnReentryError. */
+  readonly callers?: readonly string[];
+}
+
+/** What the turn answered. */
+export interface TurnReply {
+  readonly text: string | null;
+  readonly data?: JsonValue;
+}
+
+/** Why a turn failed, for its record and for operators; not for end users. */
+export interface TurnErrorRecord {
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string;
+  /** Further fields of a typed error. */
+  readonly details?: JsonObject;
+}
+
+/** One user input to one session, and what became of it. Times are ISO-8601 by the store's clock. */
+export interface Turn {
+  readonly id: string;
+  readonly sessionId: string;
+  /** Place in the lane, from 1: the order of acceptance. */
+  readonly position: number;
+  readonly orchestrator: string;
+  /** The orchestrator's version where the turn was accepted. */
+  readonly version: string;
+  readonly request: TurnRequest;
+  readonly attributes: JsonObject;
+  readonly idempotencyKey?: string;
+  readonly status: TurnStatus;
+  /** Failed attempts and lapsed leases so far. */
+  readonly failures: number;
+  /** Index of the checkpoint that the turn wrote; absent unless it succeeded. */
+  readonly turnIndex?: number;
+  readonly reply?: TurnReply;
+  /** The last failure; present on failed turns and while a retry is due. */
+  readonly error?: TurnErrorRecord;
+  readonly report?: JsonObject;
+  /** Set while a running turn is asked to stop. */
+  readonly cancelMode?: CancelMode;
+  /** On superseded turns: the turn that took its place. */
+  readonly supersededBy?: string;
+  /** On waiting turns: the signal, and when the wait lapses. */
+  readonly waitingFor?: { readonly signal: string; readonly until?: string };
+  readonly acceptedAt: string;
+  /** Start of the first attempt. */
+  readonly startedAt?: string;
+  readonly settledAt?: string;
+  /** Not before this time: a retry's backoff. */
+  readonly dueAt?: string;
+}

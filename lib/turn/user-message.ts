@@ -1,0 +1,13 @@
+import { type NewMessage } from '../conversation/conversation.store.js';
+import { type Turn } from './turn.js';
+
+/** What the user said, as a message of the log. */
+export function userMessage({ id, request }: Turn): NewMessage {
+  const { text, content, metadata } = request.input;
+  return { id: messageId(id, 0), role: 'user', content: content ?? text, ...(metadata ? { metadata } : {}) };
+}
+
+/** Ids of a turn's messages follow from the turn, so that every attempt writes the same ones. */
+export function messageId(turnId: string, index: number): string {
+  return `${turnId}.${index}`;
+}

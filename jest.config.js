@@ -4,9 +4,10 @@ export default {
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts'],
-  transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, isolatedModules: true, diagnostics: false }] },
+  transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, diagnostics: false }] },
   moduleNameMapper: {
     '^nestjs-agent-sessions$': '<rootDir>/lib/index.ts',
+    '^nestjs-agent-sessions/testing$': '<rootDir>/lib/testing/index.ts',
     '^nestjs-agent-sessions/typeorm$': '<rootDir>/lib/store/typeorm/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },

@@ -10,6 +10,9 @@ import {
 } from './orchestrator.js';
 import { signatureOf } from './orchestrator-signature.js';
 
+/** What `defineOrchestrator` has made. */
+const definitions = new WeakSet<object>();
+
 const DEFAULT_WINDOW = 200;
 const MAX_WINDOW = 10_000;
 
@@ -47,7 +50,7 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   check(isWithin(maxStateBytes, 2, 16_777_216), 'maxStateBytes', 'must be an integer from 2 to 16777216.');
   const { route, routing } = routeOf(config, [...intents.keys()]);
 
-  return Object.freeze({
+  const definition = Object.freeze({
     name,
     version,
     signature: signatureOf({ name, intents: [...intents.keys()], routing }),
@@ -58,11 +61,13 @@ export function defineOrchestrator<State = Record<string, unknown>>(
     route,
     intents,
   });
+  definitions.add(definition);
+  return definition;
 }
 
+/** Looks at nothing but the object's identity: it is asked of every provider of the application. */
 export function isOrchestratorDefinition(value: unknown): value is OrchestratorDefinition {
-  const { signature, intents, route } = (value ?? {}) as Partial<OrchestratorDefinition>;
-  return typeof signature === 'string' && intents instanceof Map && typeof route === 'function';
+  return typeof value === 'object' && value !== null && definitions.has(value);
 }
 
 /** `route` XOR `router`; an orchestrator with one intent needs neither. */

@@ -1,0 +1,2 @@
+export { describeSessionsAdapter } from './conformance/describe-sessions-adapter.js';
+export { type ConformanceTarget } from './conformance/target.js';

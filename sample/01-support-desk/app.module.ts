@@ -1,0 +1,30 @@
+import { Module } from '@nestjs/common';
+import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { ValidationPipe } from '@nestjs/common';
+import { SessionsModule } from 'nestjs-agent-sessions';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { ChatController } from './chat.controller.js';
+import { ErrorFilter } from './error.filter.js';
+import { HealthController } from './health.controller.js';
+import { OrdersService } from './orders.service.js';
+import { SupportDesk } from './support-desk.orchestrator.js';
+
+@Module({
+  imports: [
+    SessionsModule.forRootAsync({
+      useFactory: () => ({
+        adapter: typeormAdapter({
+          dataSource: { type: 'better-sqlite3', database: process.env.SESSIONS_DB ?? 'support-desk.db' },
+        }),
+      }),
+    }),
+    SessionsModule.forFeature([SupportDesk]),
+  ],
+  controllers: [ChatController, HealthController],
+  providers: [
+    OrdersService,
+    { provide: APP_PIPE, useValue: new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }) },
+    { provide: APP_FILTER, useClass: ErrorFilter },
+  ],
+})
+export class AppModule {}

@@ -1,0 +1,97 @@
+import {
+  Body,
+  Controller,
+  Get,
+  Headers,
+  Inject,
+  Param,
+  Post,
+  Query,
+  Req,
+  UseGuards,
+  ValidationPipe,
+} from '@nestjs/common';
+import {
+  CurrentSession,
+  InjectOrchestrator,
+  type Message,
+  OrchestratorHandle,
+  type Session,
+  SESSIONS_ADAPTER,
+  SessionGuard,
+  type SessionsAdapter,
+  SessionStore,
+  type Turn,
+  TurnNotFoundError,
+  type TurnResult,
+  TurnService,
+  UnauthenticatedError,
+  UseSession,
+} from 'nestjs-agent-sessions';
+import { PageDto, SayDto } from './chat.dto.js';
+import { HeaderAuthGuard } from './header-auth.guard.js';
+import { type Desk, SupportDesk } from './support-desk.orchestrator.js';
+
+interface SignedIn {
+  readonly user?: { readonly id: string };
+}
+
+@Controller()
+@UseGuards(HeaderAuthGuard, SessionGuard)
+export class ChatController {
+  constructor(
+    private readonly sessions: SessionStore,
+    private readonly turns: TurnService,
+    @InjectOrchestrator(SupportDesk) private readonly desk: OrchestratorHandle<Desk>,
+    @Inject(SESSIONS_ADAPTER) private readonly store: SessionsAdapter,
+  ) {}
+
+  @Post('sessions')
+  start(@Req() { user }: SignedIn): Promise<Session> {
+    if (!user) throw new UnauthenticatedError();
+    return this.sessions.create({ userId: user.id });
+  }
+
+  @Get('session')
+  @UseSession({ touch: false })
+  session(@CurrentSession() session: Session): Session {
+    return session;
+  }
+
+  /** Answers once the turn has settled: it waits in the session's lane behind those that came before. */
+  @Post('turns')
+  @UseSession()
+  say(
+    @CurrentSession() session: Session,
+    @Body() { input }: SayDto,
+    @Headers('idempotency-key') idempotencyKey?: string,
+  ): Promise<TurnResult> {
+    return this.desk.execute(input, {
+      sessionId: session.id,
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    });
+  }
+
+  @Get('turns/:id')
+  async turn(@Param('id') id: string, @Req() { user }: SignedIn): Promise<object> {
+    if (!user) throw new UnauthenticatedError();
+    const turn = await this.turns.get(id);
+    const session = turn && (await this.sessions.get(turn.sessionId));
+    // Somebody else's turn and an unknown one look the same.
+    if (!turn || session?.userId !== user.id) throw new TurnNotFoundError(id);
+    return toView(turn);
+  }
+
+  @Get('messages')
+  @UseSession({ touch: false })
+  messages(
+    @CurrentSession() session: Session,
+    @Query(new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true })) page: PageDto,
+  ): Promise<Message[]> {
+    return this.store.conversations.page(session.id, { ...page });
+  }
+}
+
+function toView({ id, sessionId, status, turnIndex, reply, acceptedAt, settledAt }: Turn): object {
+  return { id, sessionId, status, turnIndex, reply: reply?.text ?? null, acceptedAt, settledAt };
+}

@@ -15,6 +15,8 @@ export type AttemptOutcome =
   | { readonly type: 'settled'; readonly settled: SettledTurn }
   /** Back in its lane; ring after this time. */
   | { readonly type: 'returned'; readonly ringAfterMs: number | null }
+  /** Back in its lane for another process: this one does not know the orchestrator, or only an older version of it. */
+  | { readonly type: 'unknown' }
   /** Somebody else's now, or the store could not be told in time. Nothing was written. */
   | { readonly type: 'lost'; readonly error: unknown };
 
@@ -46,35 +48,45 @@ export class TurnAttempt {
   /** @param next asks for the lane's next turn in the commit that settles this one */
   async run(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     const { hold, turn } = this.claimed;
-    const known = this.runtime.runner.find(turn.orchestrator);
-    // Another process may know it: nothing is counted, and the lane is offered again in a while.
-    if (!known || compareVersions(known.version, turn.version) < 0)
-      return this.giveBack(this.runtime.settings.reconcileMs);
-    if (performance.now() >= this.leaseEnd)
+    if (!this.isKnown()) {
+      // Another process may know it: nothing is counted, and the lane is offered again in a while.
+      await this.giveBack(this.runtime.settings.reconcileMs);
+      return { type: 'unknown' };
+    }
+    if (performance.now() >= this.leaseEnd) {
       return { type: 'lost', error: new TurnFencedError(hold.sessionId, turn.id, hold.fence) };
+    }
 
     const renewing = setInterval(() => void this.renew(), this.runtime.settings.leaseMs / 3);
-    const unsubscribe = this.runtime.hints.subscribe((turnId) => {
-      if (turnId === turn.id) void this.checkCancelled();
-    });
     try {
       const settlement = await this.execute();
-      return {
-        type: 'settled',
-        settled: await this.whileLeased(() => this.runtime.ledger.settle(hold, settlement, next())),
-      };
+      // From here on the handler is done: it cannot be stopped any more, and its own settle is no news.
+      this.over = true;
+      return { type: 'settled', settled: await this.settle(settlement, next()) };
     } catch (error) {
       return await this.conclude(error, next).catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
     } finally {
       this.over = true;
       clearInterval(renewing);
-      unsubscribe();
     }
+  }
+
+  private isKnown(): boolean {
+    const { orchestrator, version } = this.claimed.turn;
+    const known = this.runtime.runner.find(orchestrator);
+    return known !== undefined && compareVersions(known.version, version) >= 0;
   }
 
   /** Asks the handler to stop, and gives the turn back when it does. */
   shutDown(): void {
     this.abort({ why: 'shutdown' });
+  }
+
+  /** Looks whether somebody cancelled the turn: called on a hint that it changed. */
+  async checkCancelled(): Promise<void> {
+    if (this.over || this.stop) return;
+    const turn = await this.runtime.ledger.get(this.claimed.turn.id).catch(() => null);
+    if (turn?.cancelMode) this.abort({ why: 'cancelled', mode: turn.cancelMode });
   }
 
   private execute(): Promise<TurnSettlement> {
@@ -100,7 +112,10 @@ export class TurnAttempt {
     const { hold, turn } = this.claimed;
     if (error instanceof TurnFencedError) return { type: 'lost', error };
     if (this.stop?.why === 'lost') return { type: 'lost', error: this.stop.error };
-    if (this.stop?.why === 'shutdown') return this.giveBack(0);
+    if (this.stop?.why === 'shutdown') {
+      await this.giveBack(0);
+      return { type: 'returned', ringAfterMs: null };
+    }
     if (this.stop?.why === 'cancelled') {
       return { type: 'settled', settled: await this.settle(cancelledSettlement(this.claimed, this.stop.mode), next()) };
     }
@@ -119,10 +134,9 @@ export class TurnAttempt {
     return this.whileLeased(() => this.runtime.ledger.settle(this.claimed.hold, settlement, next));
   }
 
-  private async giveBack(delayMs: number): Promise<AttemptOutcome> {
+  /** Nothing is rung: the reconciler of whoever can run the turn finds it, and this process cannot. */
+  private async giveBack(delayMs: number): Promise<void> {
     await this.whileLeased(() => this.runtime.ledger.release(this.claimed.hold, delayMs));
-    // The reconciler of whoever can run it finds it; this process cannot.
-    return { type: 'returned', ringAfterMs: null };
   }
 
   private async renew(): Promise<void> {
@@ -135,11 +149,6 @@ export class TurnAttempt {
       const lost = error instanceof TurnFencedError || performance.now() >= this.leaseEnd;
       if (lost) this.abort({ why: 'lost', error });
     }
-  }
-
-  private async checkCancelled(): Promise<void> {
-    const turn = await this.runtime.ledger.get(this.claimed.turn.id).catch(() => null);
-    if (turn?.cancelMode) this.abort({ why: 'cancelled', mode: turn.cancelMode });
   }
 
   private abort(stop: Stop): void {

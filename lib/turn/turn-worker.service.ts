@@ -15,12 +15,15 @@ const MAX_VISIT_MS = 100;
  */
 export class TurnWorker {
   private readonly logger = new Logger(TurnWorker.name);
-  private readonly attempts = new Set<TurnAttempt>();
+  private readonly attempts = new Map<string, TurnAttempt>();
+  private readonly unknown = new Set<string>();
+  private unsubscribe: (() => void) | null = null;
   private stopping = false;
 
   constructor(private readonly runtime: TurnRuntime) {}
 
   async start(): Promise<void> {
+    this.unsubscribe = this.runtime.hints.subscribe((turnId) => void this.attempts.get(turnId)?.checkCancelled());
     await this.runtime.queue.process((sessionId) => this.visit(sessionId));
   }
 
@@ -29,10 +32,11 @@ export class TurnWorker {
     this.stopping = true;
     await this.runtime.queue.pause();
     const grace = setTimeout(() => {
-      for (const attempt of this.attempts) attempt.shutDown();
+      for (const attempt of this.attempts.values()) attempt.shutDown();
     }, this.runtime.settings.shutdownGraceMs);
     await this.runtime.queue.close();
     clearTimeout(grace);
+    this.unsubscribe?.();
   }
 
   private async visit(sessionId: string): Promise<void> {
@@ -70,8 +74,8 @@ export class TurnWorker {
   ): Promise<ClaimedTurn | null> {
     const { sessionId, turnId } = claimed.hold;
     const attempt = new TurnAttempt(claimed, this.runtime, claimSentAt);
-    this.attempts.add(attempt);
-    const outcome = await attempt.run(next).finally(() => this.attempts.delete(attempt));
+    this.attempts.set(turnId, attempt);
+    const outcome = await attempt.run(next).finally(() => this.attempts.delete(turnId));
     switch (outcome.type) {
       case 'settled':
         await this.conclude(outcome.settled.turn);
@@ -81,6 +85,9 @@ export class TurnWorker {
       case 'returned':
         if (outcome.ringAfterMs !== null) await this.runtime.queue.ring(sessionId, outcome.ringAfterMs);
         return null;
+      case 'unknown':
+        this.warnUnknown(claimed.turn);
+        return null;
       case 'lost':
         this.logger.warn(
           `Turn ${hashed(turnId)} is no longer held by this worker; its result was not stored.`,
@@ -88,6 +95,17 @@ export class TurnWorker {
         );
         return null;
     }
+  }
+
+  /** Once for each, not at every offer. */
+  private warnUnknown({ orchestrator, version }: Turn): void {
+    const wanted = `${orchestrator} ${version}`;
+    if (this.unknown.has(wanted)) return;
+    this.unknown.add(wanted);
+    this.logger.warn(
+      `A turn waits for orchestrator ${orchestrator}, version ${version} or newer, which this process does not have. ` +
+        'It is left to other processes; register the orchestrator with SessionsModule.forFeature([...]).',
+    );
   }
 
   private claimRequest(): ClaimRequest {

@@ -73,7 +73,6 @@ function give(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimReque
   };
   tx.turns.update(head.id, running);
   tx.lanes.update(lane.sessionId, held);
-  tx.changed(head.id);
   return answer(tx, { ...lane, ...held }, { ...head, ...running }, request);
 }
 

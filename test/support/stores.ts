@@ -17,7 +17,7 @@ export function sqliteAdapter(file = join(temporaryFolder(), 'sessions.db')): Se
 }
 
 /** Every store that a behaviour must hold on, by name. */
-export const STORES: readonly { readonly name: string; open(): ConformanceTarget }[] = [
+export const STORES: readonly { readonly name: string; readonly open: () => ConformanceTarget }[] = [
   {
     name: 'memory',
     open: () => {

@@ -7,7 +7,7 @@ export interface ConformanceTarget {
   /** Initialised by the suite (`init`), closed by the suite (`close`). */
   readonly adapter: SessionsAdapter;
   /** Lets time pass on the store's clock. Default: waits as long. */
-  elapse?(ms: number): Promise<void>;
+  readonly elapse?: (ms: number) => Promise<void>;
 }
 
 /** What the parts of the suite are given. All tests share one store, so each makes its own ids. */
@@ -15,8 +15,8 @@ export interface ConformanceContext {
   readonly adapter: SessionsAdapter;
   readonly sessions: AtomicSessionStoreAdapter;
   /** An id that no other test uses. */
-  id(): string;
-  elapse(ms: number): Promise<void>;
+  readonly id: () => string;
+  readonly elapse: (ms: number) => Promise<void>;
 }
 
 /** A context over a target that is opened before the tests run. */

@@ -1,5 +1,6 @@
 import { type MigrationInterface, type QueryRunner } from 'typeorm';
-import { createTables, TABLES } from './sqlite/schema.js';
+import { createTables } from './sqlite/schema.js';
+import { TABLES } from './table-definitions.js';
 
 /**
  * The migrations of this package, oldest first, for tables that begin with `tablePrefix`. The adapter runs them by
@@ -15,7 +16,7 @@ export function sessionsMigrations(tablePrefix = 'agent_'): (new () => Migration
     }
 
     async down(queryRunner: QueryRunner): Promise<void> {
-      for (const table of TABLES) await queryRunner.query(`DROP TABLE "${tablePrefix}${table}"`);
+      for (const table of Object.keys(TABLES)) await queryRunner.query(`DROP TABLE "${tablePrefix}${table}"`);
     }
   }
 

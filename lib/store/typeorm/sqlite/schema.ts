@@ -132,17 +132,3 @@ export function createTables(prefix: string): string[] {
     )`,
   ];
 }
-
-export const TABLES = [
-  'session',
-  'session_surface',
-  'lane',
-  'turn',
-  'step',
-  'signal',
-  'checkpoint',
-  'message',
-  'document',
-  'lease',
-  'tombstone',
-] as const;

@@ -3,17 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Database } from 'better-sqlite3';
 import { SessionsError, StoreUnavailableError } from '../../../common/sessions.error.js';
 import { type EmbeddedDatabase, type Transaction } from '../../embedded/tables.js';
-import { SqliteConnection } from './sqlite-table.js';
+import { SqliteConnection, SqliteTable } from './sqlite-table.js';
 import {
   SqliteCheckpoints,
   SqliteDocuments,
   SqliteLanes,
-  SqliteLeases,
   SqliteMessages,
   SqliteSessions,
-  SqliteSignals,
   SqliteSteps,
-  SqliteTombstones,
   SqliteTurns,
 } from './sqlite-tables.js';
 
@@ -59,12 +56,12 @@ export class SqliteDatabase implements EmbeddedDatabase {
       lanes: this.lanes,
       turns: new SqliteTurns(connection),
       steps: new SqliteSteps(connection),
-      signals: new SqliteSignals(connection),
+      signals: new SqliteTable(connection, 'signal'),
       checkpoints: new SqliteCheckpoints(connection),
       messages: new SqliteMessages(connection),
       documents: new SqliteDocuments(connection),
-      leases: new SqliteLeases(connection),
-      tombstones: new SqliteTombstones(connection),
+      leases: new SqliteTable(connection, 'lease'),
+      tombstones: new SqliteTable(connection, 'tombstone'),
     };
   }
 

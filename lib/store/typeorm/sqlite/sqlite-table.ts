@@ -1,6 +1,6 @@
 import { type Database, type Statement } from 'better-sqlite3';
 import { type Table } from '../../embedded/tables.js';
-import { snakeCase } from '../entities.js';
+import { columnName, type ColumnType, type TableName, TABLES } from '../table-definitions.js';
 
 /** A connection that prepares each statement once. */
 export class SqliteConnection {
@@ -22,21 +22,23 @@ export class SqliteConnection {
   }
 }
 
-/** Rows of one table by primary key; columns are named in snake case. */
+/** Rows of one table by primary key. */
 export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
   /** The columns under the names of the row's properties, for SELECT. */
   protected readonly columns: string;
+  private readonly properties: readonly (keyof Row & string)[];
+  private readonly keys: readonly string[];
   private readonly where: string;
 
-  /** @param keys the properties of the primary key */
   constructor(
     protected readonly connection: SqliteConnection,
-    private readonly table: string,
-    private readonly properties: readonly (keyof Row & string)[],
-    private readonly keys: readonly (keyof Row & string)[],
+    private readonly table: TableName,
   ) {
-    this.columns = properties.map((property) => `"${snakeCase(property)}" AS "${property}"`).join(', ');
-    this.where = keys.map((key) => `"${snakeCase(key)}" = ?`).join(' AND ');
+    const columns = Object.entries<ColumnType>(TABLES[table].columns);
+    this.properties = columns.map(([property]) => property as keyof Row & string);
+    this.keys = columns.filter(([, type]) => type.endsWith('key')).map(([property]) => property);
+    this.columns = this.properties.map((property) => `"${columnName(property)}" AS "${property}"`).join(', ');
+    this.where = this.keys.map((key) => `"${columnName(key)}" = ?`).join(' AND ');
   }
 
   get(key: Key): Row | undefined {
@@ -44,7 +46,7 @@ export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
   }
 
   insert(row: Row): void {
-    const names = this.properties.map((property) => `"${snakeCase(property)}"`).join(', ');
+    const names = this.properties.map((property) => `"${columnName(property)}"`).join(', ');
     const places = this.properties.map(() => '?').join(', ');
     this.run(
       `INSERT INTO {${this.table}} (${names}) VALUES (${places})`,
@@ -55,7 +57,7 @@ export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
   update(key: Key, patch: Partial<Row>): void {
     const changed = this.properties.filter((property) => patch[property] !== undefined);
     if (changed.length === 0) return;
-    const sets = changed.map((property) => `"${snakeCase(property)}" = ?`).join(', ');
+    const sets = changed.map((property) => `"${columnName(property)}" = ?`).join(', ');
     this.run(
       `UPDATE {${this.table}} SET ${sets} WHERE ${this.where}`,
       ...changed.map((property) => patch[property]),

@@ -4,12 +4,9 @@ import {
   type CheckpointRow,
   type DocumentRow,
   type LaneRow,
-  type LeaseRow,
   type MessageRow,
   type SessionRow,
-  type SignalRow,
   type StepRow,
-  type TombstoneRow,
   type TurnRow,
 } from '../../embedded/rows.js';
 import {
@@ -26,23 +23,7 @@ import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
 export class SqliteSessions extends SqliteTable<SessionRow, string> implements SessionTable {
   constructor(connection: SqliteConnection) {
-    super(
-      connection,
-      'session',
-      [
-        'id',
-        'userId',
-        'workspaceId',
-        'state',
-        'createdAt',
-        'lastActivityAt',
-        'stateChangedAt',
-        'surfaces',
-        'metadata',
-        'version',
-      ],
-      ['id'],
-    );
+    super(connection, 'session');
   }
 
   override insert(row: SessionRow): void {
@@ -128,12 +109,7 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
 
 export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTable {
   constructor(connection: SqliteConnection) {
-    super(
-      connection,
-      'lane',
-      ['sessionId', 'nextPosition', 'depth', 'fence', 'runningTurn', 'holder', 'leaseUntil', 'attentionAt', 'offers'],
-      ['sessionId'],
-    );
+    super(connection, 'lane');
   }
 
   due(now: number, limit: number): LaneRow[] {
@@ -157,38 +133,7 @@ export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTab
 
 export class SqliteTurns extends SqliteTable<TurnRow, string> implements TurnTable {
   constructor(connection: SqliteConnection) {
-    super(
-      connection,
-      'turn',
-      [
-        'id',
-        'sessionId',
-        'position',
-        'orchestrator',
-        'version',
-        'request',
-        'attributes',
-        'idempotencyKey',
-        'requestHash',
-        'status',
-        'failures',
-        'turnIndex',
-        'reply',
-        'error',
-        'report',
-        'cancelMode',
-        'supersededBy',
-        'waitSignal',
-        'waitStep',
-        'waitUntil',
-        'acceptedAt',
-        'startedAt',
-        'settledAt',
-        'settledFence',
-        'dueAt',
-      ],
-      ['id'],
-    );
+    super(connection, 'turn');
   }
 
   head(sessionId: string): TurnRow | undefined {
@@ -227,22 +172,11 @@ export class SqliteTurns extends SqliteTable<TurnRow, string> implements TurnTab
 
 export class SqliteSteps extends SqliteTable<StepRow, Omit<StepRow, 'value'>> implements StepTable {
   constructor(connection: SqliteConnection) {
-    super(
-      connection,
-      'step',
-      ['turnId', 'iteration', 'intent', 'name', 'occurrence', 'value'],
-      ['turnId', 'iteration', 'intent', 'name', 'occurrence'],
-    );
+    super(connection, 'step');
   }
 
   ofTurn(turnId: string): StepRow[] {
     return this.all(`SELECT ${this.columns} FROM {step} WHERE turn_id = ?`, turnId);
-  }
-}
-
-export class SqliteSignals extends SqliteTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>> {
-  constructor(connection: SqliteConnection) {
-    super(connection, 'signal', ['turnId', 'name', 'payload'], ['turnId', 'name']);
   }
 }
 
@@ -251,24 +185,7 @@ export class SqliteCheckpoints
   implements CheckpointTable
 {
   constructor(connection: SqliteConnection) {
-    super(
-      connection,
-      'checkpoint',
-      [
-        'orchestrator',
-        'sessionId',
-        'turnIndex',
-        'turnId',
-        'parent',
-        'state',
-        'lastRoute',
-        'signature',
-        'version',
-        'summarizedThrough',
-        'savedAt',
-      ],
-      ['orchestrator', 'sessionId', 'turnIndex'],
-    );
+    super(connection, 'checkpoint');
   }
 
   latest(orchestrator: string, sessionId: string): CheckpointRow | undefined {
@@ -313,12 +230,7 @@ export class SqliteMessages
   implements MessageTable
 {
   constructor(connection: SqliteConnection) {
-    super(
-      connection,
-      'message',
-      ['sessionId', 'position', 'id', 'turnId', 'orchestrator', 'role', 'body', 'createdAt'],
-      ['sessionId', 'position'],
-    );
+    super(connection, 'message');
   }
 
   lastPosition(sessionId: string): number {
@@ -340,12 +252,7 @@ export class SqliteMessages
 
 export class SqliteDocuments extends SqliteTable<DocumentRow, StateAddress> implements DocumentTable {
   constructor(connection: SqliteConnection) {
-    super(
-      connection,
-      'document',
-      ['namespace', 'scope', 'sessionId', 'key', 'value', 'version', 'expiresAt'],
-      ['namespace', 'scope', 'sessionId', 'key'],
-    );
+    super(connection, 'document');
   }
 
   deleteExpired(now: number, limit: number): number {
@@ -355,18 +262,6 @@ export class SqliteDocuments extends SqliteTable<DocumentRow, StateAddress> impl
       now,
       limit,
     );
-  }
-}
-
-export class SqliteLeases extends SqliteTable<LeaseRow, string> {
-  constructor(connection: SqliteConnection) {
-    super(connection, 'lease', ['name', 'holder', 'fence', 'expiresAt'], ['name']);
-  }
-}
-
-export class SqliteTombstones extends SqliteTable<TombstoneRow, string> {
-  constructor(connection: SqliteConnection) {
-    super(connection, 'tombstone', ['sessionId', 'erasedAt'], ['sessionId']);
   }
 }
 

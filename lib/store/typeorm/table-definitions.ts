@@ -1,0 +1,173 @@
+import {
+  type CheckpointRow,
+  type DocumentRow,
+  type LaneRow,
+  type LeaseRow,
+  type MessageRow,
+  type SessionRow,
+  type SignalRow,
+  type StepRow,
+  type TombstoneRow,
+  type TurnRow,
+} from '../embedded/rows.js';
+
+/** `?` may be null, `key` is part of the primary key. */
+export type ColumnType = 'text' | 'integer' | 'text?' | 'integer?' | 'text key' | 'integer key';
+
+export interface TableDefinition<Row = Record<string, unknown>> {
+  readonly columns: Readonly<Record<keyof Row & string, ColumnType>>;
+  /** By name, which follows the table's. */
+  readonly indices?: Readonly<Record<string, IndexDefinition<Row>>>;
+  readonly withoutRowid?: boolean;
+}
+
+export interface IndexDefinition<Row> {
+  readonly on: readonly (keyof Row & string)[];
+  readonly unique?: boolean;
+  /** Only rows that meet it are in the index. */
+  readonly where?: string;
+}
+
+/** Which sessions hold a surface; the order of attachment is in the session's own row. */
+export interface SurfaceRow {
+  readonly surfaceId: string;
+  readonly sessionId: string;
+}
+
+/** The tables as they are today, for entities and for statements. How they came about is in the migrations. */
+export const TABLES = {
+  session: table<SessionRow>({
+    columns: {
+      id: 'text key',
+      userId: 'text',
+      workspaceId: 'text?',
+      state: 'text',
+      createdAt: 'integer',
+      lastActivityAt: 'integer',
+      stateChangedAt: 'integer?',
+      surfaces: 'text',
+      metadata: 'text',
+      version: 'integer',
+    },
+    indices: { user: { on: ['userId', 'lastActivityAt'] }, state: { on: ['state', 'lastActivityAt'] } },
+  }),
+  session_surface: table<SurfaceRow>({
+    columns: { surfaceId: 'text key', sessionId: 'text key' },
+    withoutRowid: true,
+  }),
+  lane: table<LaneRow>({
+    columns: {
+      sessionId: 'text key',
+      nextPosition: 'integer',
+      depth: 'integer',
+      fence: 'integer',
+      runningTurn: 'text?',
+      holder: 'text?',
+      leaseUntil: 'integer?',
+      attentionAt: 'integer?',
+      offers: 'integer',
+    },
+    // Idle lanes are not in it, so looking for work costs the work there is.
+    indices: { attention: { on: ['attentionAt'], where: '"attention_at" IS NOT NULL' } },
+  }),
+  turn: table<TurnRow>({
+    columns: {
+      id: 'text key',
+      sessionId: 'text',
+      position: 'integer',
+      orchestrator: 'text',
+      version: 'text',
+      request: 'text',
+      attributes: 'text',
+      idempotencyKey: 'text?',
+      requestHash: 'text?',
+      status: 'text',
+      failures: 'integer',
+      turnIndex: 'integer?',
+      reply: 'text?',
+      error: 'text?',
+      report: 'text?',
+      cancelMode: 'text?',
+      supersededBy: 'text?',
+      waitSignal: 'text?',
+      waitStep: 'text?',
+      waitUntil: 'integer?',
+      acceptedAt: 'integer',
+      startedAt: 'integer?',
+      settledAt: 'integer?',
+      settledFence: 'integer?',
+      dueAt: 'integer?',
+    },
+    indices: {
+      position: { on: ['sessionId', 'position'], unique: true },
+      key: { on: ['sessionId', 'idempotencyKey'], unique: true, where: '"idempotency_key" IS NOT NULL' },
+      open: { on: ['sessionId', 'position'], where: '"settled_at" IS NULL' },
+    },
+  }),
+  step: table<StepRow>({
+    columns: {
+      turnId: 'text key',
+      iteration: 'integer key',
+      intent: 'text key',
+      name: 'text key',
+      occurrence: 'integer key',
+      value: 'text',
+    },
+  }),
+  signal: table<SignalRow>({ columns: { turnId: 'text key', name: 'text key', payload: 'text' } }),
+  checkpoint: table<CheckpointRow>({
+    columns: {
+      orchestrator: 'text key',
+      sessionId: 'text key',
+      turnIndex: 'integer key',
+      turnId: 'text?',
+      parent: 'integer?',
+      state: 'text',
+      lastRoute: 'text',
+      signature: 'text',
+      version: 'text',
+      summarizedThrough: 'integer',
+      savedAt: 'integer',
+    },
+    indices: { session: { on: ['sessionId'] } },
+  }),
+  message: table<MessageRow>({
+    columns: {
+      sessionId: 'text key',
+      position: 'integer key',
+      id: 'text',
+      turnId: 'text?',
+      orchestrator: 'text?',
+      role: 'text',
+      body: 'text',
+      createdAt: 'integer',
+    },
+  }),
+  document: table<DocumentRow>({
+    columns: {
+      namespace: 'text key',
+      scope: 'text key',
+      sessionId: 'text key',
+      key: 'text key',
+      value: 'text',
+      version: 'integer',
+      expiresAt: 'integer?',
+    },
+    indices: { session: { on: ['sessionId'] }, expiry: { on: ['expiresAt'], where: '"expires_at" IS NOT NULL' } },
+  }),
+  lease: table<LeaseRow>({
+    columns: { name: 'text key', holder: 'text', fence: 'integer', expiresAt: 'integer' },
+  }),
+  tombstone: table<TombstoneRow>({ columns: { sessionId: 'text key', erasedAt: 'integer' } }),
+} as const;
+
+export type TableName = keyof typeof TABLES;
+
+/** Columns are named in snake case. */
+export function columnName(property: string): string {
+  return property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function table<Row>(definition: TableDefinition<Row>): TableDefinition<Row> {
+  return definition;
+}

@@ -14,15 +14,15 @@ import {
 /** `?` may be null, `key` is part of the primary key. */
 export type ColumnType = 'text' | 'integer' | 'text?' | 'integer?' | 'text key' | 'integer key';
 
-export interface TableDefinition<Row = Record<string, unknown>> {
-  readonly columns: Readonly<Record<keyof Row & string, ColumnType>>;
+export interface TableDefinition<Property extends string = string> {
+  readonly columns: Readonly<Record<Property, ColumnType>>;
   /** By name, which follows the table's. */
-  readonly indices?: Readonly<Record<string, IndexDefinition<Row>>>;
+  readonly indices?: Readonly<Record<string, IndexDefinition<Property>>>;
   readonly withoutRowid?: boolean;
 }
 
-export interface IndexDefinition<Row> {
-  readonly on: readonly (keyof Row & string)[];
+export interface IndexDefinition<Property extends string> {
+  readonly on: readonly Property[];
   readonly unique?: boolean;
   /** Only rows that meet it are in the index. */
   readonly where?: string;
@@ -168,6 +168,7 @@ export function columnName(property: string): string {
   return property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-function table<Row>(definition: TableDefinition<Row>): TableDefinition<Row> {
+/** Checks that a definition has just the row's properties. */
+function table<Row>(definition: TableDefinition<keyof Row & string>): TableDefinition {
   return definition;
 }

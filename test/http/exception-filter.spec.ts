@@ -1,0 +1,202 @@
+import 'reflect-metadata';
+import {
+  type ArgumentsHost,
+  Catch,
+  Controller,
+  type ExceptionFilter,
+  Get,
+  ImATeapotException,
+  Param,
+  UseFilters,
+} from '@nestjs/common';
+import * as library from 'nestjs-agent-sessions';
+import {
+  CheckpointConflictError,
+  IdempotencyConflictError,
+  InvalidInputError,
+  LaneFullError,
+  OrchestratorDriftError,
+  OrchestratorResultError,
+  SessionBusyError,
+  SessionConflictError,
+  SessionIdMissingError,
+  SessionNotFoundError,
+  SessionsConfigurationError,
+  SessionsError,
+  SessionsModule,
+  SessionStateError,
+  ShuttingDownError,
+  StateSerializationError,
+  StoreUnavailableError,
+  SurfaceLimitError,
+  TooLargeError,
+  type Turn,
+  TurnCancelledError,
+  TurnFailedError,
+  TurnFencedError,
+  TurnNotFoundError,
+  TurnReentryError,
+  TurnSettledError,
+  TurnSupersededError,
+  TurnWaitTimeoutError,
+  UnauthenticatedError,
+  UnknownIntentError,
+  UnknownOrchestratorError,
+} from 'nestjs-agent-sessions';
+import request from 'supertest';
+import { type HttpApp, PLATFORMS } from './http-app.js';
+
+const SECRET = 'postgres://desk:hunter2@db/desk';
+
+const turn = {
+  id: 't1',
+  sessionId: 's1',
+  status: 'failed',
+  error: { name: 'Error', message: SECRET },
+} as Turn;
+const ofSession = { sessionId: 's1' };
+const ofTurn = { sessionId: 's1', turnId: 't1' };
+const INTERNAL = { message: 'Internal server error' };
+
+/** Every error of the package, its status, and what its body says besides `statusCode`, `code` and `message`. */
+const TABLE: readonly [SessionsError, number, string, object?][] = [
+  [new InvalidInputError('input.text', 'must be a text.'), 400, 'INVALID_INPUT'],
+  [new StateSerializationError('state.at', 'an instance of Date'), 400, 'STATE_NOT_SERIALIZABLE'],
+  [new SessionIdMissingError('header:x-session-id'), 400, 'SESSION_ID_MISSING'],
+  [new UnauthenticatedError(), 401, 'UNAUTHENTICATED'],
+  [new SessionNotFoundError('s1'), 404, 'SESSION_NOT_FOUND', ofSession],
+  [new TurnNotFoundError('t1'), 404, 'TURN_NOT_FOUND', { turnId: 't1' }],
+  [new SessionConflictError('s1'), 409, 'SESSION_CONFLICT', ofSession],
+  [new SessionStateError('s1', 'suspended', 'use'), 409, 'SESSION_STATE', ofSession],
+  [new SessionStateError('s1', 'expired', 'touch'), 410, 'SESSION_STATE', ofSession],
+  [new SurfaceLimitError('s1', 16), 409, 'SURFACE_LIMIT', ofSession],
+  [new CheckpointConflictError('desk', 's1', 3), 409, 'CHECKPOINT_CONFLICT', ofSession],
+  [new SessionBusyError('s1', 't1', true, '2026-11-21T08:00:00.000Z'), 409, 'SESSION_BUSY', ofTurn],
+  [new TurnSettledError(turn), 409, 'TURN_SETTLED', ofTurn],
+  [new TurnCancelledError('s1', 't1'), 409, 'TURN_CANCELLED', ofTurn],
+  [new TurnSupersededError('s1', 't1', 't2'), 409, 'TURN_SUPERSEDED', ofTurn],
+  [new TurnReentryError('s1'), 409, 'TURN_REENTRY', ofSession],
+  [new OrchestratorDriftError('aaaa', 'bbbb', 's1'), 409, 'ORCHESTRATOR_DRIFT', ofSession],
+  [new TooLargeError('The input', 20, 10), 413, 'TOO_LARGE'],
+  [new IdempotencyConflictError('s1', 't1'), 422, 'IDEMPOTENCY_CONFLICT', ofTurn],
+  [new LaneFullError('s1', 100), 429, 'LANE_FULL', { ...ofSession, retryAfter: 1 }],
+  [new TurnFailedError(turn), 500, 'TURN_FAILED', ofTurn],
+  [new TurnFencedError('s1', 't1', 7), 500, 'TURN_FENCED', { ...ofTurn, ...INTERNAL }],
+  [new SessionsConfigurationError(SECRET), 500, 'CONFIGURATION', INTERNAL],
+  [new UnknownOrchestratorError('desk', [SECRET]), 500, 'UNKNOWN_ORCHESTRATOR', INTERNAL],
+  [new UnknownIntentError('desk', 'refund', [SECRET]), 500, 'UNKNOWN_INTENT', INTERNAL],
+  [new OrchestratorResultError('desk', SECRET), 500, 'ORCHESTRATOR_RESULT', INTERNAL],
+  [
+    new StoreUnavailableError(SECRET, { cause: new Error(SECRET) }),
+    503,
+    'STORE_UNAVAILABLE',
+    { message: 'The store is not available at the moment. Try again.', retryAfter: 1 },
+  ],
+  [new ShuttingDownError('s1', 't1'), 503, 'SHUTTING_DOWN', ofTurn],
+  [new TurnWaitTimeoutError('s1', 't1', 500), 504, 'TURN_WAIT_TIMEOUT', ofTurn],
+];
+
+const ROWS = TABLE.map(([error, status, code, more = {}], index) => {
+  const body: object = { statusCode: status, code, message: error.message, ...more };
+  return { name: error.constructor.name, status, code, path: `/throw/${index}`, body };
+});
+
+@Catch(SessionNotFoundError)
+class OwnFilter implements ExceptionFilter<SessionNotFoundError> {
+  catch(_error: SessionNotFoundError, host: ArgumentsHost): void {
+    const response = host.switchToHttp().getResponse<{ status(code: number): { send(body: object): void } }>();
+    response.status(404).send({ own: true });
+  }
+}
+
+@Controller('throw')
+class ThrowingController {
+  @Get('teapot')
+  teapot(): never {
+    throw new ImATeapotException('short and stout');
+  }
+
+  @Get('unexpected')
+  unexpected(): never {
+    throw new Error(SECRET);
+  }
+
+  @Get('own')
+  @UseFilters(OwnFilter)
+  own(): never {
+    throw new SessionNotFoundError('s1');
+  }
+
+  @Get(':row')
+  row(@Param('row') row: string): never {
+    throw TABLE[Number(row)]?.[0] ?? new Error('no such row');
+  }
+}
+
+it('NST-15 the table names every error of the package', () => {
+  const errors = Object.values<unknown>(library).filter(
+    (value) => typeof value === 'function' && value.prototype instanceof SessionsError,
+  );
+  const named = new Set(TABLE.map(([error]) => error.constructor));
+
+  expect(errors.filter((error) => !named.has(error as never))).toEqual([]);
+});
+
+describe.each(PLATFORMS)('domain errors over HTTP on $name, with no set-up of the user’s', ({ start }) => {
+  let app: HttpApp;
+
+  beforeAll(async () => {
+    app = await start({ imports: [SessionsModule.forRoot()], controllers: [ThrowingController] });
+  });
+
+  afterAll(() => app.close());
+
+  const get = (path: string) => request(app.getHttpServer()).get(path);
+
+  it.each(ROWS)('NST-15 $name: $status $code', async ({ path, status, body }) => {
+    const answer = await get(path)
+      .expect(status)
+      .expect('content-type', /^application\/json/);
+
+    expect(answer.body).toEqual(body);
+    const { retryAfter } = body as { retryAfter?: number };
+    expect(answer.headers['retry-after']).toBe(retryAfter === undefined ? undefined : String(retryAfter));
+    // No stack, no cause, nothing of the store.
+    expect(answer.text).not.toContain(SECRET);
+    expect(answer.text).not.toContain('.ts');
+  });
+
+  it.each(ROWS)('NST-15 $name as a problem of RFC 9457, when asked for', async ({ path, body }) => {
+    const { statusCode, code, message, ...rest } = body as Record<string, unknown>;
+
+    const answer = await get(path)
+      .set('accept', 'application/problem+json, application/json;q=0.5')
+      .expect(statusCode as number)
+      .expect('content-type', /^application\/problem\+json/);
+
+    expect(JSON.parse(answer.text)).toEqual({
+      type: 'about:blank',
+      title: code,
+      status: statusCode,
+      detail: message,
+      code,
+      ...rest,
+    });
+  });
+
+  it('NST-15 leaves the errors of others to others', async () => {
+    const teapot = await get('/throw/teapot').expect(418);
+    const unexpected = await get('/throw/unexpected').expect(500);
+    const unknown = await get('/nowhere').expect(404);
+
+    expect(teapot.body).toEqual({ statusCode: 418, error: "I'm a teapot", message: 'short and stout' });
+    expect(unexpected.body).toEqual({ statusCode: 500, message: 'Internal server error' });
+    expect(unknown.body).toMatchObject({ statusCode: 404, error: 'Not Found' });
+  });
+
+  it('NST-15 gives way to a filter of the application’s own', async () => {
+    const answer = await get('/throw/own').expect(404);
+
+    expect(answer.body).toEqual({ own: true });
+  });
+});

@@ -1,3 +1,8 @@
+import { describeCheckpoints } from './describe-checkpoints.js';
+import { describeConversations } from './describe-conversations.js';
+import { describeDocuments } from './describe-documents.js';
+import { describeLeases } from './describe-leases.js';
+import { describeSessions } from './describe-sessions.js';
 import { type ConformanceTarget, contextOf } from './target.js';
 
 /**
@@ -26,6 +31,10 @@ export function describeSessionsAdapter(
       await target.adapter.close?.();
     });
 
-    void context;
+    describeSessions(context);
+    describeConversations(context);
+    describeCheckpoints(context);
+    describeDocuments(context);
+    describeLeases(context);
   });
 }

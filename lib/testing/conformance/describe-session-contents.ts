@@ -1,0 +1,138 @@
+import { TooLargeError } from '../../common/sessions.error.js';
+import { SessionStateError, SurfaceLimitError } from '../../session/session.errors.js';
+import { type Session } from '../../session/session.js';
+import { create, createActive, HOSTILE_NAMES, HOUR, insertIdle, PLENTY, TICK } from './session-fixtures.js';
+import { type ConformanceContext } from './target.js';
+
+/** Surfaces (SES-06) and metadata (SES-12). */
+export function describeSessionContents(context: ConformanceContext): void {
+  describeSurfaces(context);
+  describeMetadata(context);
+}
+
+function describeSurfaces(context: ConformanceContext): void {
+  const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
+
+  it('SES-06 keeps surfaces as an ordered set and leaves the activity time alone', async () => {
+    const { sessions } = context;
+    const before = await create(context, { attachedSurfaces: ['web'] });
+    await context.elapse(TICK);
+    await sessions.attachSurface(before.id, 'slack', 16);
+    await sessions.attachSurface(before.id, 'phone', 16);
+    await sessions.attachSurface(before.id, 'web', 16);
+    await sessions.detachSurface(before.id, 'slack');
+    const after = await sessions.attachSurface(before.id, 'slack', 16);
+
+    expect(after).toEqual({ ...before, attachedSurfaces: ['web', 'phone', 'slack'], version: 5 });
+    expect(await stored(before.id)).toEqual(after);
+  });
+
+  it('SES-06 repeats neither an attach nor a detach', async () => {
+    const before = await create(context, { attachedSurfaces: ['web'] });
+    await context.elapse(TICK);
+
+    expect(await context.sessions.attachSurface(before.id, 'web', 16)).toEqual(before);
+    expect(await context.sessions.detachSurface(before.id, 'slack')).toEqual(before);
+    expect(await stored(before.id)).toEqual(before);
+  });
+
+  it('SES-06 refuses to attach to an expired session, and lets one detach from it', async () => {
+    const { id } = await create(context, { attachedSurfaces: ['web', 'slack'] });
+    const expired = await context.sessions.expire(id);
+    const error = await context.sessions.attachSurface(id, 'phone', 16).catch((reason: unknown) => reason);
+
+    expect(error).toBeInstanceOf(SessionStateError);
+    expect(error).toMatchObject({ sessionId: id, currentState: 'expired', attemptedTransition: 'attachSurface' });
+    expect(await stored(id)).toEqual(expired);
+    expect(await context.sessions.detachSurface(id, 'web')).toMatchObject({
+      state: 'expired',
+      attachedSurfaces: ['slack'],
+    });
+  });
+
+  it('SES-06 refuses a surface over the limit, but not a repeat', async () => {
+    const before = await create(context, { attachedSurfaces: ['web', 'slack'] });
+    const error = await context.sessions.attachSurface(before.id, 'phone', 2).catch((reason: unknown) => reason);
+
+    expect(error).toBeInstanceOf(SurfaceLimitError);
+    expect(error).toMatchObject({ sessionId: before.id, limit: 2 });
+    expect(await context.sessions.attachSurface(before.id, 'slack', 2)).toEqual(before);
+    expect(await stored(before.id)).toEqual(before);
+  });
+
+  it('SES-06 tells surfaces apart by every character', async () => {
+    const { id } = await create(context);
+    for (const name of HOSTILE_NAMES) await context.sessions.attachSurface(id, name, HOSTILE_NAMES.length);
+    expect((await stored(id))?.attachedSurfaces).toEqual(HOSTILE_NAMES);
+
+    for (const name of HOSTILE_NAMES.slice(1)) await context.sessions.detachSurface(id, name);
+    expect((await stored(id))?.attachedSurfaces).toEqual(HOSTILE_NAMES.slice(0, 1));
+  });
+}
+
+function describeMetadata(context: ConformanceContext): void {
+  const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
+
+  it('SES-12 merges top-level keys, removes those that are null, and replaces whole values', async () => {
+    const before = await create(context, { metadata: { keep: 1, drop: 2, nested: { a: 1 }, empty: null } });
+    await context.elapse(TICK);
+    const after = await context.sessions.mergeMetadata(
+      before.id,
+      { drop: null, nested: { b: null }, added: ['x'], unknown: null },
+      PLENTY,
+    );
+
+    expect(after).toEqual({
+      ...before,
+      metadata: { keep: 1, nested: { b: null }, added: ['x'], empty: null },
+      version: 2,
+    });
+    expect(await stored(before.id)).toEqual(after);
+  });
+
+  it('SES-12 merges in any state and leaves the activity time alone', async () => {
+    const sessions = [
+      await createActive(context),
+      await insertIdle(context, HOUR, { state: 'suspended' }),
+      await insertIdle(context, HOUR, { state: 'expired' }),
+    ];
+    for (const before of sessions) {
+      const after = await context.sessions.mergeMetadata(before.id, { note: before.state }, PLENTY);
+      expect(after).toEqual({ ...before, metadata: { note: before.state }, version: before.version + 1 });
+    }
+  });
+
+  it('SES-12 refuses a result that is too large as UTF-8, and changes nothing', async () => {
+    const before = await create(context, { metadata: { a: 'x'.repeat(40) } });
+    const text = { b: '👩'.repeat(10) };
+    const maxBytes = Buffer.byteLength(JSON.stringify({ ...before.metadata, ...text }));
+    const error = await context.sessions
+      .mergeMetadata(before.id, text, maxBytes - 1)
+      .catch((reason: unknown) => reason);
+
+    expect(error).toBeInstanceOf(TooLargeError);
+    expect(error).toMatchObject({ bytes: maxBytes, maxBytes: maxBytes - 1 });
+    expect(await stored(before.id)).toEqual(before);
+    expect((await context.sessions.mergeMetadata(before.id, text, maxBytes)).metadata).toEqual({
+      ...before.metadata,
+      ...text,
+    });
+  });
+
+  it('SES-12 gives back every key and value as it was', async () => {
+    const keys = HOSTILE_NAMES.filter((name) => name !== '__proto__' && name !== 'constructor');
+    const metadata = {
+      ...Object.fromEntries(keys.map((key) => [key, key])),
+      '': 'an empty key',
+      'a\u0000b': 'NUL \u0000, line\nbreak, \u2028, lone \ud83d surrogate',
+      numbers: [0.1, 1e21, 1e-7, -1.5, Number.MAX_SAFE_INTEGER, Number.MAX_VALUE, 5e-324],
+      empties: [{}, [], '', null, false, 0],
+    };
+    const { id } = await create(context, { metadata });
+    expect((await stored(id))?.metadata).toEqual(metadata);
+
+    const other = await create(context);
+    await context.sessions.mergeMetadata(other.id, metadata, PLENTY);
+    expect((await stored(other.id))?.metadata).toEqual(metadata);
+  });
+}

@@ -1,0 +1,224 @@
+import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
+import { type Session } from '../../session/session.js';
+import { create, createActive, draft, HOUR, insertIdle, PLENTY, TICK } from './session-fixtures.js';
+import { type ConformanceContext } from './target.js';
+
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+/** Create, touch and expire (SES-01, SES-02, SES-03, SES-05, SES-08, SES-13). */
+export function describeSessionLifecycle(context: ConformanceContext): void {
+  const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
+
+  it('SES-01 SES-02 keeps what a session was created with, in state created, with UTC times', async () => {
+    const given = draft(context, {
+      workspaceId: context.id(),
+      attachedSurfaces: ['web'],
+      metadata: { plan: { name: 'pro', seats: [1, 2] }, note: null },
+    });
+    const session = await context.sessions.create(given);
+
+    expect(session).toEqual({
+      ...given,
+      state: 'created',
+      createdAt: session.lastActivityAt,
+      lastActivityAt: session.createdAt,
+      version: 1,
+    });
+    expect(session.createdAt).toMatch(ISO);
+    expect(await stored(session.id)).toEqual(session);
+  });
+
+  it('SES-01 leaves out a workspace and a change of state that there are none of', async () => {
+    const { id } = await create(context);
+    const session = await stored(id);
+
+    expect(session).not.toHaveProperty('workspaceId');
+    expect(session).not.toHaveProperty('stateChangedAt');
+  });
+
+  it('SES-01 counts every stored change in the version, and nothing else', async () => {
+    const { sessions } = context;
+    const { id } = await create(context);
+    const versions: (number | undefined)[] = [];
+    const after = async (change: Promise<Session>): Promise<void> => {
+      const { version } = await change;
+      expect((await stored(id))?.version).toBe(version);
+      versions.push(version);
+    };
+
+    await after(sessions.attachSurface(id, 'web', 16));
+    await after(sessions.attachSurface(id, 'web', 16));
+    await after(sessions.touch(id).then(({ session }) => session));
+    await after(sessions.mergeMetadata(id, { a: 1 }, PLENTY));
+    await after(sessions.mergeMetadata(id, { a: 1, b: null }, PLENTY));
+    await after(sessions.mergeMetadata(id, {}, PLENTY));
+    await after(sessions.detachSurface(id, 'web'));
+    await after(sessions.detachSurface(id, 'web'));
+    await after(sessions.expire(id));
+    await after(sessions.expire(id));
+
+    expect(versions).toEqual([2, 2, 3, 4, 4, 4, 5, 5, 6, 6]);
+  });
+
+  it("SES-01 stamps times by the store's clock", async () => {
+    const { id, createdAt } = await create(context);
+    await context.elapse(20);
+    const { session: touched } = await context.sessions.touch(id);
+    await context.elapse(20);
+    const expired = await context.sessions.expire(id);
+
+    expect(Date.parse(touched.lastActivityAt) - Date.parse(createdAt)).toBeGreaterThanOrEqual(15);
+    expect(touched.stateChangedAt).toBe(touched.lastActivityAt);
+    expect(Date.parse(expired.stateChangedAt ?? '') - Date.parse(touched.lastActivityAt)).toBeGreaterThanOrEqual(15);
+    expect(expired.stateChangedAt).toMatch(ISO);
+  });
+
+  it('SES-02 copies what goes in and what comes out', async () => {
+    const given = draft(context, { attachedSurfaces: ['web'], metadata: { list: [{ n: 1 }] } });
+    const patch = { added: { deep: ['x'] } };
+    const { id } = await context.sessions.create(given);
+    await context.sessions.mergeMetadata(id, patch, PLENTY);
+    const expected = JSON.parse(JSON.stringify(await stored(id))) as Session;
+
+    const handedOut = [
+      await context.sessions.fetchById(id),
+      ...(await context.sessions.fetchMany({ userId: given.userId })),
+      await context.sessions.attachSurface(id, 'web', 16),
+      (await context.sessions.touch(id)).session,
+    ];
+    for (const session of handedOut) vandalize(session);
+    vandalize(given);
+    patch.added.deep.push('more');
+
+    expect(await stored(id)).toMatchObject({
+      attachedSurfaces: expected.attachedSurfaces,
+      metadata: expected.metadata,
+    });
+    expect((await context.sessions.fetchMany({ userId: expected.userId }))[0].metadata).toEqual(expected.metadata);
+  });
+
+  it('SES-03 finds a session by id in every state, and nothing for an unknown id', async () => {
+    const { sessions } = context;
+    const { id } = await create(context);
+    expect(await stored(id)).toMatchObject({ id, state: 'created' });
+    await sessions.touch(id);
+    expect(await stored(id)).toMatchObject({ id, state: 'active' });
+    await sessions.update(id, { state: 'suspended' });
+    expect(await stored(id)).toMatchObject({ id, state: 'suspended' });
+    await sessions.expire(id);
+    expect(await stored(id)).toMatchObject({ id, state: 'expired' });
+
+    expect(await stored(context.id())).toBeNull();
+  });
+
+  it('SES-05 activates a created session and says that it was a cold start', async () => {
+    const before = await create(context);
+    await context.elapse(TICK);
+    const { session, previousState } = await context.sessions.touch(before.id);
+
+    expect(previousState).toBe('created');
+    expect(session).toEqual({
+      ...before,
+      state: 'active',
+      stateChangedAt: session.lastActivityAt,
+      lastActivityAt: session.lastActivityAt,
+      version: 2,
+    });
+    expect(session.lastActivityAt > before.lastActivityAt).toBe(true);
+    expect(await stored(before.id)).toEqual(session);
+  });
+
+  it('SES-05 only moves the activity of an active session', async () => {
+    const before = await createActive(context);
+    await context.elapse(TICK);
+    const { session, previousState } = await context.sessions.touch(before.id);
+
+    expect(previousState).toBe('active');
+    expect(session).toEqual({ ...before, lastActivityAt: session.lastActivityAt, version: 3 });
+    expect(session.lastActivityAt > before.lastActivityAt).toBe(true);
+    expect(await stored(before.id)).toEqual(session);
+  });
+
+  it('SES-05 resumes a suspended session and says so', async () => {
+    const { id } = await insertIdle(context, 2 * HOUR);
+    await context.sessions.suspendStale(HOUR, PLENTY);
+    const before = await stored(id);
+    expect(before?.state).toBe('suspended');
+    await context.elapse(TICK);
+    const { session, previousState } = await context.sessions.touch(id);
+
+    expect(previousState).toBe('suspended');
+    expect(session.state).toBe('active');
+    expect(session.stateChangedAt).toBe(session.lastActivityAt);
+    expect(session.stateChangedAt).not.toBe(before?.stateChangedAt);
+    expect(await stored(id)).toEqual(session);
+  });
+
+  it('SES-05 SES-14 refuses to touch an expired session and changes nothing', async () => {
+    const { id } = await createActive(context);
+    const expired = await context.sessions.expire(id);
+    await context.elapse(TICK);
+    const error = await context.sessions.touch(id).catch((reason: unknown) => reason);
+
+    expect(error).toBeInstanceOf(SessionStateError);
+    expect(error).toMatchObject({ sessionId: id, currentState: 'expired', attemptedTransition: 'touch' });
+    expect(await stored(id)).toEqual(expired);
+  });
+
+  it('SES-08 expires a session from any state, and keeps its activity time', async () => {
+    const created = await create(context);
+    const active = await createActive(context);
+    const suspended = await insertIdle(context, HOUR, { state: 'suspended' });
+    await context.elapse(TICK);
+
+    for (const before of [created, active, suspended]) {
+      const after = await context.sessions.expire(before.id);
+      expect(after).toEqual({
+        ...before,
+        state: 'expired',
+        stateChangedAt: after.stateChangedAt,
+        version: before.version + 1,
+      });
+      expect((after.stateChangedAt ?? '') > before.lastActivityAt).toBe(true);
+      expect(await stored(before.id)).toEqual(after);
+    }
+  });
+
+  it('SES-08 gives the same record when it is expired again', async () => {
+    const { id } = await create(context);
+    const expired = await context.sessions.expire(id);
+    await context.elapse(TICK);
+
+    expect(await context.sessions.expire(id)).toEqual(expired);
+    expect(await stored(id)).toEqual(expired);
+  });
+
+  it('SES-13 says which id is missing', async () => {
+    const { sessions } = context;
+    const id = context.id();
+    const calls: Record<string, () => Promise<unknown>> = {
+      touch: () => sessions.touch(id),
+      attachSurface: () => sessions.attachSurface(id, 'web', 16),
+      detachSurface: () => sessions.detachSurface(id, 'web'),
+      expire: () => sessions.expire(id),
+      mergeMetadata: () => sessions.mergeMetadata(id, { a: 1 }, PLENTY),
+      update: () => sessions.update(id, { metadata: {} }),
+    };
+    for (const [name, call] of Object.entries(calls)) {
+      const error = await call().catch((reason: unknown) => reason);
+      expect({ name, found: error instanceof SessionNotFoundError, error }).toMatchObject({
+        found: true,
+        error: { sessionId: id },
+      });
+    }
+    expect(await stored(id)).toBeNull();
+  });
+}
+
+/** Changes everything in a value that can be changed. */
+function vandalize(value: unknown): void {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
+  for (const inner of Object.values(value)) vandalize(inner);
+  if (Array.isArray(value)) value.push('vandalized');
+  else Object.assign(value, { vandalized: true });
+}

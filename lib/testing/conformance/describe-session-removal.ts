@@ -1,0 +1,190 @@
+import { SessionConflictError } from '../../session/session.errors.js';
+import { type Session } from '../../session/session.js';
+import { create, draft, insert } from './session-fixtures.js';
+import { type ConformanceContext } from './target.js';
+
+/** What insert and create refuse, and what delete and erase leave (SES-02, SES-15). */
+export function describeSessionRemoval(context: ConformanceContext): void {
+  const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
+
+  it('SES-15 inserts a session as it is', async () => {
+    const session = await insert(context, {
+      workspaceId: context.id(),
+      state: 'suspended',
+      createdAt: '2001-02-03T04:05:06.007Z',
+      lastActivityAt: '2002-02-03T04:05:06.007Z',
+      stateChangedAt: '2003-02-03T04:05:06.007Z',
+      attachedSurfaces: ['web', 'slack'],
+      metadata: { a: { b: [null] } },
+      version: 7,
+    });
+    expect(await stored(session.id)).toEqual(session);
+  });
+
+  it('SES-15 updates the named fields and returns what is stored', async () => {
+    const before = await insert(context, { metadata: { a: 1 }, attachedSurfaces: ['web'], workspaceId: 'w' });
+    const after = await context.sessions.update(before.id, {
+      state: 'suspended',
+      stateChangedAt: '2030-02-03T04:05:06.007Z',
+      version: 2,
+    });
+
+    expect(after).toEqual({
+      ...before,
+      state: 'suspended',
+      stateChangedAt: '2030-02-03T04:05:06.007Z',
+      version: 2,
+    });
+    expect(await stored(before.id)).toEqual(after);
+  });
+
+  it('SES-02 SES-14 refuses an id that is taken, and leaves the stored session as it was', async () => {
+    const before = await create(context, { metadata: { mine: true } });
+    const theirs = draft(context, { id: before.id, metadata: { theirs: true }, attachedSurfaces: ['web'] });
+
+    const onCreate = await context.sessions.create(theirs).catch((reason: unknown) => reason);
+    expect(onCreate).toBeInstanceOf(SessionConflictError);
+    expect(onCreate).toMatchObject({ sessionId: before.id });
+    await expect(context.sessions.insert({ ...before, ...theirs })).rejects.toBeInstanceOf(SessionConflictError);
+
+    expect(await stored(before.id)).toEqual(before);
+    expect(await context.sessions.fetchMany({ userId: theirs.userId })).toEqual([]);
+  });
+
+  it('SES-02 lets one of many concurrent creates have an id', async () => {
+    const id = context.id();
+    const results = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, n) => context.sessions.create(draft(context, { id, metadata: { n } }))),
+    );
+    const won = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    const reasons = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []));
+
+    expect(won).toHaveLength(1);
+    expect(reasons.every((reason) => reason instanceof SessionConflictError)).toBe(true);
+    expect(await stored(id)).toEqual(won[0]);
+  });
+
+  it('SES-15 deletes a session with everything that is keyed by it, and nothing else', async () => {
+    const [gone, kept] = [await populate(), await populate()];
+    await context.sessions.delete(gone.session.id);
+
+    expect(await contents(gone)).toEqual({
+      session: null,
+      found: 0,
+      turn: null,
+      turns: 0,
+      messages: 0,
+      checkpoint: null,
+      checkpoints: 0,
+      document: null,
+    });
+    expect(await contents(kept)).toMatchObject({
+      session: { id: kept.session.id },
+      found: 1,
+      turn: { id: kept.turnId },
+      turns: 1,
+      messages: 1,
+      checkpoint: { turnIndex: 0 },
+      checkpoints: 1,
+      document: { value: 'value' },
+    });
+  });
+
+  it('SES-15 deletes what is not there without complaint', async () => {
+    const { id } = await create(context);
+    await context.sessions.delete(id);
+    await context.sessions.delete(id);
+    expect(await stored(id)).toBeNull();
+  });
+
+  it('SES-15 gives the id of a deleted session to a new one, which begins with nothing', async () => {
+    const past = await populate();
+    await context.sessions.delete(past.session.id);
+    const session = await create(context, { id: past.session.id });
+
+    expect(await stored(session.id)).toEqual(session);
+    expect(await contents({ ...past, session })).toMatchObject({
+      turns: 0,
+      messages: 0,
+      checkpoints: 0,
+      document: null,
+    });
+    const { turn } = await accept(session.id);
+    expect(turn.position).toBe(1);
+  });
+
+  it('SES-15 erases a session with everything that is keyed by it, and never takes its id again', async () => {
+    const gone = await populate();
+    await context.sessions.erase(gone.session.id);
+    await context.sessions.erase(gone.session.id);
+
+    expect(await contents(gone)).toMatchObject({ session: null, turn: null, turns: 0, messages: 0, checkpoint: null });
+    await expect(create(context, { id: gone.session.id })).rejects.toBeInstanceOf(SessionConflictError);
+    await expect(context.sessions.insert(gone.session)).rejects.toBeInstanceOf(SessionConflictError);
+    await expect(accept(gone.session.id)).rejects.toMatchObject({ code: 'SESSION_NOT_FOUND' });
+    expect(await stored(gone.session.id)).toBeNull();
+  });
+
+  it('SES-15 remembers an erased id that never was a session', async () => {
+    const id = context.id();
+    await context.sessions.erase(id);
+    await expect(create(context, { id })).rejects.toBeInstanceOf(SessionConflictError);
+  });
+
+  /** A session with something in every port. */
+  async function populate(): Promise<{ session: Session; turnId: string; orchestrator: string }> {
+    const { checkpoints, conversations, state } = context.adapter;
+    const session = await create(context, { attachedSurfaces: ['web'] });
+    const orchestrator = context.id();
+    const { turn } = await accept(session.id);
+    await conversations.append(session.id, [{ id: context.id(), role: 'user', content: 'hello' }]);
+    await checkpoints.append(
+      {
+        orchestrator,
+        sessionId: session.id,
+        turnIndex: 0,
+        state: {},
+        lastRoute: [],
+        signature: 's',
+        version: '1',
+        summarizedThrough: 0,
+      },
+      'all',
+    );
+    await state.set(documentOf(session.id), 'value');
+    return { session, turnId: turn.id, orchestrator };
+  }
+
+  async function contents(of: Awaited<ReturnType<typeof populate>>): Promise<Record<string, unknown>> {
+    const { sessions } = context;
+    const { checkpoints, conversations, state, turns } = context.adapter;
+    const { id, userId } = of.session;
+    return {
+      session: await sessions.fetchById(id),
+      found: await sessions.count({ userId, surfaceId: 'web' }),
+      turn: await turns.get(of.turnId),
+      turns: (await turns.list({ sessionId: id })).length,
+      messages: (await conversations.page(id)).length,
+      checkpoint: await checkpoints.load(of.orchestrator, id),
+      checkpoints: (await checkpoints.list(of.orchestrator)).length,
+      document: await state.get(documentOf(id)),
+    };
+  }
+
+  function accept(sessionId: string): ReturnType<typeof context.adapter.turns.accept> {
+    return context.adapter.turns.accept({
+      id: context.id(),
+      sessionId,
+      orchestrator: 'desk',
+      version: '1',
+      request: { input: { text: 'hello' } },
+      attributes: {},
+      whenBusy: 'enqueue',
+      maxQueued: 10,
+    });
+  }
+}
+
+function documentOf(sessionId: string): { namespace: string; scope: string; sessionId: string; key: string } {
+  return { namespace: 'n', scope: '', sessionId, key: 'k' };
+}

@@ -1,0 +1,46 @@
+import { type Session } from '../../session/session.js';
+import { HOUR, idsOf, insertAllIdle, insertIdle, PLENTY } from './session-fixtures.js';
+import { type ConformanceContext } from './target.js';
+
+/** suspendStale (SES-09). */
+export function describeSessionSweep(context: ConformanceContext): void {
+  const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
+  /** What other tests left behind is out of the way. */
+  const sweepRest = (): Promise<Session[]> => context.sessions.suspendStale(HOUR, PLENTY);
+
+  it('SES-09 suspends the active sessions that were idle for longer, and returns them', async () => {
+    await sweepRest();
+    const stale = await insertIdle(context, 2 * HOUR);
+    const fresh = await insertIdle(context, HOUR / 2);
+    const created = await insertIdle(context, 2 * HOUR, { state: 'created' });
+    const suspended = await insertIdle(context, 2 * HOUR, { state: 'suspended' });
+    const expired = await insertIdle(context, 2 * HOUR, { state: 'expired' });
+
+    const [swept, ...others] = await context.sessions.suspendStale(HOUR, PLENTY);
+
+    expect(others).toEqual([]);
+    expect(swept).toEqual({ ...stale, state: 'suspended', stateChangedAt: swept.stateChangedAt, version: 3 });
+    expect((swept.stateChangedAt ?? '') > (stale.stateChangedAt ?? '')).toBe(true);
+    expect(await stored(stale.id)).toEqual(swept);
+    for (const session of [fresh, created, suspended, expired]) expect(await stored(session.id)).toEqual(session);
+  });
+
+  it('SES-09 goes through the longest idle first, at most a batch at a time', async () => {
+    await sweepRest();
+    const [two, five, three, four] = await insertAllIdle(context, [2 * HOUR, 5 * HOUR, 3 * HOUR, 4 * HOUR]);
+    const sweepTwo = async (): Promise<string[]> => idsOf(await context.sessions.suspendStale(HOUR, 2)).sort();
+
+    expect(await sweepTwo()).toEqual([five.id, four.id].sort());
+    expect(await sweepTwo()).toEqual([three.id, two.id].sort());
+    expect(await sweepTwo()).toEqual([]);
+  });
+
+  it('SES-09 lets a touched session alone', async () => {
+    await sweepRest();
+    const { id } = await insertIdle(context, 2 * HOUR);
+    await context.sessions.touch(id);
+
+    expect(await context.sessions.suspendStale(HOUR, PLENTY)).toEqual([]);
+    expect(await stored(id)).toMatchObject({ state: 'active' });
+  });
+}

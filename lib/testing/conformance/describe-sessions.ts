@@ -1,0 +1,19 @@
+import { describeSessionContents } from './describe-session-contents.js';
+import { describeSessionLifecycle } from './describe-session-lifecycle.js';
+import { describeSessionQueries } from './describe-session-queries.js';
+import { describeSessionRaces } from './describe-session-races.js';
+import { describeSessionRemoval } from './describe-session-removal.js';
+import { describeSessionSweep } from './describe-session-sweep.js';
+import { type ConformanceContext } from './target.js';
+
+/** The contract of AtomicSessionStoreAdapter. */
+export function describeSessions(context: ConformanceContext): void {
+  describe('sessions', () => {
+    describeSessionLifecycle(context);
+    describeSessionContents(context);
+    describeSessionSweep(context);
+    describeSessionQueries(context);
+    describeSessionRemoval(context);
+    describeSessionRaces(context);
+  });
+}

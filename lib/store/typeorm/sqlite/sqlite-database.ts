@@ -80,7 +80,7 @@ export class SqliteDatabase implements EmbeddedDatabase {
     }
   }
 
-  /** Sets free what the worker that held the file before us left running. */
+  /** Sets free what the worker that held the file before us left running or had yet to visit. */
   lapseAll(): Promise<void> {
     return this.write((tx) => this.lanes.lapseAll(tx.now));
   }

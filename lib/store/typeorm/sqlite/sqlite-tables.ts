@@ -120,11 +120,11 @@ export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTab
     );
   }
 
-  /** Ends the leases of workers that are known to be gone. */
+  /** Ends the leases of a worker that is known to be gone; what was rung in its process must be rung again. */
   lapseAll(now: number): void {
     this.run(
-      `UPDATE {lane} SET lease_until = ?, attention_at = ?
-       WHERE attention_at IS NOT NULL AND running_turn IS NOT NULL`,
+      `UPDATE {lane} SET lease_until = IIF(running_turn IS NULL, NULL, ?), attention_at = ?, offers = 0
+       WHERE attention_at IS NOT NULL AND (running_turn IS NOT NULL OR offers > 0)`,
       now,
       now,
     );

@@ -126,8 +126,9 @@ export class TurnAttempt {
       return { type: 'settled', settled: await this.settle(failed, next()) };
     }
     const delayMs = backoffMs(this.runtime.settings.retry, failures);
-    await this.whileLeased(() => this.runtime.ledger.retry(hold, { error: record, delayMs }));
-    return { type: 'returned', ringAfterMs: delayMs };
+    const back = await this.whileLeased(() => this.runtime.ledger.retry(hold, { error: record, delayMs }));
+    // Cancelled a moment ago, it has ended instead, and its lane goes on.
+    return { type: 'returned', ringAfterMs: back.status === 'queued' ? delayMs : 0 };
   }
 
   private settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {

@@ -154,6 +154,10 @@ export interface TurnQuery {
  * | signal | waiting | queued, with the payload as a stored step |
  * | cancel | queued, waiting | cancelled |
  * | cancel | running | running, marked; the worker settles it |
+ * | retry, release, wait, claim | running and marked | cancelled: it does not go back into the lane |
+ *
+ * The first mark stays. Where a waiting or marked turn ends in the store, without its worker, `interrupt` keeps the
+ * user's message in the conversation.
  *
  * A session that expires cancels its queued and waiting turns in the same commit (AtomicSessionStoreAdapter.expire).
  */

@@ -1,10 +1,19 @@
 import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
 import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../../turn/turn.errors.js';
 import { type AcceptedTurn, type AcceptTurn } from '../../turn/turn.store.js';
+import { type CancelMode, type WhenBusy } from '../../turn/turn.js';
 import { endTurn, isLapsed, newLane, restLane } from './lane.js';
 import { iso, toTurn } from './row-mapping.js';
 import { type LaneRow, type TurnRow } from './rows.js';
+import { stopTurn } from './stop-turn.js';
 import { type Transaction } from './tables.js';
+
+/** The policies that ask the holder of the lane to stop, and how. */
+const STOPS: Partial<Record<WhenBusy, CancelMode>> = {
+  interrupt: 'interrupt',
+  rollback: 'rollback',
+  replace: 'interrupt',
+};
 
 /** TurnLedger.accept: repeats first, then the session, then policy and limits, then the new turn. */
 export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
@@ -65,12 +74,12 @@ function makeRoom(tx: Transaction, request: AcceptTurn, lane: LaneRow): { depth:
     depth -= queued.length;
   }
 
-  const stops = whenBusy === 'interrupt' || whenBusy === 'rollback' || whenBusy === 'replace';
-  if (stops && head?.status === 'waiting') {
-    endTurn(tx, head, 'cancelled');
+  const cancelMode = STOPS[whenBusy];
+  if (cancelMode && head?.status === 'waiting') {
+    stopTurn(tx, head, cancelMode);
     depth -= 1;
-  } else if (stops && head?.status === 'running') {
-    tx.turns.update(head.id, { cancelMode: whenBusy === 'rollback' ? 'rollback' : 'interrupt' });
+  } else if (cancelMode && head?.status === 'running' && head.cancelMode === null) {
+    tx.turns.update(head.id, { cancelMode });
     tx.changed(head.id);
   }
 

@@ -5,6 +5,7 @@ import { endTurn, isDue, isLapsed, restLane } from './lane.js';
 import { toCheckpoint, toSession, toStep, toTurn } from './row-mapping.js';
 import { type LaneRow, type TurnRow } from './rows.js';
 import { storeWaitResult } from './steps.js';
+import { stopTurn } from './stop-turn.js';
 import { type Transaction } from './tables.js';
 
 /** TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease. */
@@ -31,7 +32,7 @@ export function claimTurn(tx: Transaction, sessionId: string, request: ClaimRequ
 /** The turn as it may run now, or null when it ended instead: asked to stop, or lapsed too often. */
 function makeReady(tx: Transaction, head: TurnRow, { maxAttempts }: ClaimRequest): TurnRow | null {
   if (head.cancelMode !== null) {
-    endTurn(tx, head, 'cancelled');
+    stopTurn(tx, head, head.cancelMode);
     return null;
   }
   if (head.status === 'waiting') {

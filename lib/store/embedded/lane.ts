@@ -77,6 +77,13 @@ export function isDue(head: TurnRow, now: number): boolean {
   return head.dueAt === null || head.dueAt <= now;
 }
 
+/** Whether the lane has a turn that is due and that nobody runs. */
+export function hasFreeHead(tx: Transaction, sessionId: string): boolean {
+  if (tx.lanes.get(sessionId)?.runningTurn !== null) return false;
+  const head = tx.turns.head(sessionId);
+  return head !== undefined && isDue(head, tx.now);
+}
+
 /** Cancels what is queued or waiting; a running turn goes on. */
 export function cancelOpenTurns(tx: Transaction, sessionId: string): void {
   const lane = tx.lanes.get(sessionId);

@@ -10,9 +10,10 @@ import { type Turn } from '../../turn/turn.js';
 import { appendCheckpoint } from './checkpoints.js';
 import { claimTurn } from './claim-turn.js';
 import { appendMessages } from './conversations.js';
-import { endTurn, held, restLane } from './lane.js';
+import { endTurn, hasFreeHead, held, restLane } from './lane.js';
 import { iso, toSession, toSessionRow, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
+import { putBack } from './stop-turn.js';
 import { type Transaction } from './tables.js';
 
 /** TurnLedger.settle: everything that the turn changed, the head of the lane, and the claim of the next turn. */
@@ -46,33 +47,32 @@ export function settleTurn(
 
 /** TurnLedger.retry: back to the head of its lane, which waits for it. */
 export function retryTurn(tx: Transaction, hold: TurnHold, { error, delayMs }: TurnFailure): Turn {
-  const { lane, turn } = held(tx, hold);
-  const changes: Partial<TurnRow> = {
+  const turn = putBack(tx, hold, ({ failures }) => ({
     status: 'queued',
-    failures: turn.failures + 1,
+    failures: failures + 1,
     error: JSON.stringify(error),
     dueAt: tx.now + delayMs,
-  };
-  tx.turns.update(turn.id, changes);
-  tx.changed(turn.id);
-  restLane(tx, hold.sessionId, lane.depth);
-  return toTurn({ ...turn, ...changes });
+  }));
+  return toTurn(turn);
 }
 
 /** TurnLedger.release: back to the head of its lane, as if it had not been claimed. */
 export function releaseTurn(tx: Transaction, hold: TurnHold, delayMs: number): Turn {
-  const { lane, turn } = held(tx, hold);
-  tx.turns.update(turn.id, { status: 'queued' });
-  tx.changed(turn.id);
-  restLane(tx, hold.sessionId, lane.depth);
+  const turn = putBack(tx, hold, () => ({ status: 'queued' }));
   // Another worker may claim it at any time; this is only when somebody must look.
-  tx.lanes.update(hold.sessionId, { attentionAt: tx.now + delayMs });
-  return toTurn({ ...turn, status: 'queued' });
+  if (turn.status === 'queued') tx.lanes.update(hold.sessionId, { attentionAt: tx.now + delayMs });
+  return toTurn(turn);
 }
 
-function handOver(tx: Transaction, settled: TurnRow, next: ClaimRequest | undefined, due: boolean): SettledTurn {
-  const claimed = next && due ? claimTurn(tx, settled.sessionId, next) : null;
-  return { turn: toTurn(settled), next: claimed, ring: due && claimed === null };
+function handOver(
+  tx: Transaction,
+  settled: TurnRow,
+  next: ClaimRequest | undefined,
+  mayHaveMore: boolean,
+): SettledTurn {
+  const { sessionId } = settled;
+  const claimed = next && mayHaveMore ? claimTurn(tx, sessionId, next) : null;
+  return { turn: toTurn(settled), next: claimed, ring: mayHaveMore && !claimed && hasFreeHead(tx, sessionId) };
 }
 
 /** Activity, unless the session ended meanwhile: a turn that settles late does not bring it back. */

@@ -20,11 +20,12 @@ import { type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, isTerminal, type Turn } from '../../turn/turn.js';
 import { acceptTurn } from './accept-turn.js';
 import { claimTurn } from './claim-turn.js';
-import { endTurn, held, offerDueLanes, restLane } from './lane.js';
+import { held, offerDueLanes, restLane } from './lane.js';
 import { toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
 import { releaseTurn, retryTurn, settleTurn } from './settle-turn.js';
 import { storeStep } from './steps.js';
+import { stopTurn } from './stop-turn.js';
 import { type EmbeddedDatabase, type Transaction } from './tables.js';
 import { signalTurn, waitTurn } from './wait-turn.js';
 
@@ -113,7 +114,7 @@ function cancelTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): ChangedLa
   }
   const lane = tx.lanes.get(turn.sessionId);
   const wasHead = tx.turns.head(turn.sessionId)?.id === turn.id;
-  const cancelled = toTurn(endTurn(tx, turn, 'cancelled'));
+  const cancelled = toTurn(stopTurn(tx, turn, turn.status === 'waiting' ? mode : 'cancel'));
   if (!lane) return { turn: cancelled, ring: false };
   const depth = lane.depth - 1;
   // Behind the head nothing changes for the lane; a new head may be due at once.

@@ -6,6 +6,7 @@ import { held, restLane } from './lane.js';
 import { toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
 import { storeStep, storeWaitResult } from './steps.js';
+import { putBack } from './stop-turn.js';
 import { type Transaction } from './tables.js';
 
 /** TurnLedger.wait: parks the turn; a signal that came early is taken at once. */
@@ -14,23 +15,20 @@ export function waitTurn(
   hold: TurnHold,
   { signal, step, timeoutMs }: TurnWait,
 ): { turn: Turn; received?: { payload: JsonValue } } {
-  const { lane, turn } = held(tx, hold);
+  const { turn } = held(tx, hold);
   const early = tx.signals.get({ turnId: turn.id, name: signal });
   if (early) {
     const payload = JSON.parse(early.payload) as JsonValue;
     storeStep(tx, turn.id, { ...step, value: { received: true, payload } });
     return { turn: toTurn(turn), received: { payload } };
   }
-  const parked: Partial<TurnRow> = {
+  const parked = putBack(tx, hold, () => ({
     status: 'waiting',
     waitSignal: signal,
     waitStep: JSON.stringify(step),
     waitUntil: timeoutMs === undefined ? null : tx.now + timeoutMs,
-  };
-  tx.turns.update(turn.id, parked);
-  tx.changed(turn.id);
-  restLane(tx, hold.sessionId, lane.depth);
-  return { turn: toTurn({ ...turn, ...parked }) };
+  }));
+  return { turn: toTurn(parked) };
 }
 
 /** TurnLedger.signal: the first payload of a name counts; a turn that waits for it goes on. */

@@ -1,0 +1,33 @@
+import { type TurnHold } from '../../turn/turn.store.js';
+import { type CancelMode } from '../../turn/turn.js';
+import { userMessage } from '../../turn/user-message.js';
+import { appendMessages } from './conversations.js';
+import { endTurn, held, restLane } from './lane.js';
+import { toTurn } from './row-mapping.js';
+import { type TurnRow } from './rows.js';
+import { type Transaction } from './tables.js';
+
+/** Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays (TRN-06). */
+export function stopTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): TurnRow {
+  const { id: turnId, sessionId, orchestrator } = turn;
+  if (mode === 'interrupt') appendMessages(tx, sessionId, [userMessage(toTurn(turn))], { turnId, orchestrator });
+  return endTurn(tx, turn, 'cancelled');
+}
+
+/**
+ * Puts a held turn back into its lane with a change. One that was asked to stop ends instead: back in the lane it
+ * would hold up the turn that it was to make room for.
+ */
+export function putBack(tx: Transaction, hold: TurnHold, change: (turn: TurnRow) => Partial<TurnRow>): TurnRow {
+  const { lane, turn } = held(tx, hold);
+  if (turn.cancelMode !== null) {
+    const stopped = stopTurn(tx, turn, turn.cancelMode);
+    restLane(tx, hold.sessionId, lane.depth - 1);
+    return stopped;
+  }
+  const changes = change(turn);
+  tx.turns.update(turn.id, changes);
+  tx.changed(turn.id);
+  restLane(tx, hold.sessionId, lane.depth);
+  return { ...turn, ...changes };
+}

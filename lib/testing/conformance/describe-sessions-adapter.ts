@@ -3,6 +3,7 @@ import { describeConversations } from './describe-conversations.js';
 import { describeDocuments } from './describe-documents.js';
 import { describeLeases } from './describe-leases.js';
 import { describeSessions } from './describe-sessions.js';
+import { describeTurns } from './describe-turns.js';
 import { type ConformanceTarget, contextOf } from './target.js';
 
 /**
@@ -36,5 +37,6 @@ export function describeSessionsAdapter(
     describeCheckpoints(context);
     describeDocuments(context);
     describeLeases(context);
+    describeTurns(context);
   });
 }

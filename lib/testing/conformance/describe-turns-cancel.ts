@@ -1,0 +1,133 @@
+import { TurnNotFoundError } from '../../turn/turn.errors.js';
+import { LONG_MS, TestLane } from './test-lane.js';
+import { type ConformanceContext } from './target.js';
+
+/** TurnLedger.cancel, and what becomes of turns that were asked to stop. */
+export function describeTurnsCancel(context: ConformanceContext): void {
+  let lane: TestLane;
+
+  beforeEach(async () => {
+    lane = await TestLane.open(context);
+  });
+
+  it('TRN-09 cancels a queued turn at once', async () => {
+    await lane.run('first');
+    const second = await lane.queue('second');
+    await lane.elapse(5);
+
+    const { turn, ring } = await lane.adapter.turns.cancel(second.id, 'cancel');
+
+    expect(turn).toEqual({ ...second, status: 'cancelled', settledAt: expect.any(String) as string });
+    expect((turn.settledAt ?? '') > turn.acceptedAt).toBe(true);
+    expect(ring).toBe(false);
+    expect(await lane.get(second.id)).toEqual(turn);
+  });
+
+  it('TRN-09 leaves the order of the others', async () => {
+    await lane.queue('first');
+    const second = await lane.queue('second');
+    await lane.queue('third');
+    await lane.adapter.turns.cancel(second.id, 'cancel');
+
+    expect(await lane.drain()).toEqual(['first', 'third']);
+  });
+
+  it('TRN-09 asks to ring when the head goes and the next turn is due', async () => {
+    const head = await lane.queue('first');
+    const last = await lane.queue('second');
+
+    expect(await lane.adapter.turns.cancel(head.id, 'cancel')).toMatchObject({ ring: true });
+    expect(await lane.adapter.turns.cancel(last.id, 'cancel')).toMatchObject({ ring: false });
+    expect(await lane.claim()).toBeNull();
+  });
+
+  it('TRN-09 cancels a turn that waits for its retry, and the lane goes on at once', async () => {
+    const { hold, turn } = await lane.run('first');
+    await lane.queue('second');
+    await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: LONG_MS });
+
+    const cancelled = await lane.adapter.turns.cancel(turn.id, 'cancel');
+
+    expect(cancelled).toMatchObject({ ring: true, turn: { status: 'cancelled' } });
+    expect(cancelled.turn).not.toHaveProperty('dueAt');
+    expect(await lane.drain()).toEqual(['second']);
+  });
+
+  it('TRN-09 cancels a waiting turn at once, and the lane goes on', async () => {
+    const { hold, turn } = await lane.run('first');
+    await lane.queue('second');
+    await lane.adapter.turns.wait(hold, { signal: 'approval', step: lane.step('approval', null) });
+
+    const cancelled = await lane.adapter.turns.cancel(turn.id, 'cancel');
+
+    expect(cancelled).toMatchObject({ ring: true, turn: { status: 'cancelled' } });
+    expect(cancelled.turn).not.toHaveProperty('waitingFor');
+    expect(await lane.messages()).toEqual([]);
+    expect(await lane.drain()).toEqual(['second']);
+  });
+
+  it('TRN-09 marks a running turn, and its worker settles it', async () => {
+    const { hold, turn } = await lane.run('first');
+    await lane.queue('second');
+
+    const marked = await lane.adapter.turns.cancel(turn.id, 'cancel');
+
+    expect(marked).toEqual({ turn: { ...turn, cancelMode: 'cancel' }, ring: false });
+    expect(await lane.claim()).toBeNull();
+    expect(await lane.adapter.turns.renew(hold, LONG_MS)).toEqual({ cancelMode: 'cancel' });
+    const settled = await lane.settle(hold, { status: 'cancelled' });
+    expect(settled).toMatchObject({ turn: { status: 'cancelled' }, ring: true });
+    expect(settled.turn).not.toHaveProperty('cancelMode');
+  });
+
+  it('TRN-09 a turn that was done before its worker saw the mark may settle with its result', async () => {
+    const { hold, turn } = await lane.run('first');
+    await lane.adapter.turns.cancel(turn.id, 'cancel');
+
+    const settled = await lane.settle(hold, lane.settlement(turn, 0));
+    expect(settled.turn).toMatchObject({ status: 'awaiting-input', turnIndex: 0 });
+    expect(settled.turn).not.toHaveProperty('cancelMode');
+  });
+
+  it('TRN-09 keeps to the first mark', async () => {
+    const { turn } = await lane.run('first');
+    await lane.adapter.turns.cancel(turn.id, 'interrupt');
+
+    expect(await lane.adapter.turns.cancel(turn.id, 'rollback')).toMatchObject({ turn: { cancelMode: 'interrupt' } });
+  });
+
+  it.each([
+    ['cancel', []],
+    ['rollback', []],
+    ['interrupt', ['first']],
+  ] as const)('TRN-09 ends a turn (%s) whose worker is lost instead of running it again', async (mode, kept) => {
+    await lane.queue('first');
+    await lane.queue('second');
+    const { turn } = await lane.lapse();
+    await lane.adapter.turns.cancel(turn.id, mode);
+
+    const claimed = await lane.take();
+
+    expect(claimed.turn.request.input.text).toBe('second');
+    expect(await lane.statuses()).toEqual(['first: cancelled', 'second: running']);
+    expect((await lane.messages()).map(({ content }) => content)).toEqual(kept);
+  });
+
+  it.each(['retry', 'release'] as const)('TRN-09 a turn that was asked to stop ends at its %s', async (method) => {
+    const { hold, turn } = await lane.run('first');
+    await lane.queue('second');
+    await lane.adapter.turns.cancel(turn.id, 'cancel');
+
+    const back =
+      method === 'retry'
+        ? await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: LONG_MS })
+        : await lane.adapter.turns.release(hold, LONG_MS);
+
+    expect(back).toMatchObject({ id: turn.id, status: 'cancelled', settledAt: expect.any(String) as string });
+    expect(await lane.drain()).toEqual(['second']);
+  });
+
+  it('TRN-09 refuses to cancel a turn that is not there', async () => {
+    await expect(lane.adapter.turns.cancel(context.id(), 'cancel')).rejects.toBeInstanceOf(TurnNotFoundError);
+  });
+}

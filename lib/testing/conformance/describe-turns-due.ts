@@ -1,0 +1,138 @@
+import { LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
+import { type ConformanceContext } from './target.js';
+
+/** How long these tests wait for a lane to be offered: longer than the store puts one off the first few times. */
+const PATIENCE_MS = 10_000;
+const LOOK_EVERY_MS = 50;
+
+/** TurnLedger.due: the lanes that somebody must look at, because a ring may have been lost. */
+export function describeTurnsDue(context: ConformanceContext): void {
+  let lane: TestLane;
+
+  beforeEach(async () => {
+    lane = await TestLane.open(context);
+  });
+
+  it('TRN-01 offers a lane less and less often while nobody claims', async () => {
+    await lane.queue('first');
+    await lane.adapter.turns.release((await lane.take()).hold, 0);
+    expect(await isDue()).toBe(true);
+    const first = await timeUntilDue();
+    const second = await timeUntilDue();
+    expect(second).toBeGreaterThan(first);
+
+    // A claim begins anew.
+    await lane.adapter.turns.release((await lane.take()).hold, 0);
+    expect(await isDue()).toBe(true);
+    expect(await timeUntilDue()).toBeLessThan(second);
+  });
+
+  it('TRN-15 offers a lane whose worker is lost as soon as the lease has lapsed', async () => {
+    await lane.queue('first');
+    const { hold } = await lane.take({ leaseMs: LONG_MS });
+    expect(await isDue()).toBe(false);
+    await lane.adapter.turns.renew(hold, SHORT_MS);
+    expect(await isDue()).toBe(false);
+
+    await lane.elapse(SHORT_MS);
+
+    expect(await isDue()).toBe(true);
+    expect(await isDue()).toBe(false);
+  });
+
+  it('TRN-08 offers a lane when its retry is due', async () => {
+    const { hold } = await lane.run('first');
+    await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: SHORT_MS });
+    expect(await isDue()).toBe(false);
+
+    await lane.elapse(SHORT_MS);
+    expect(await isDue()).toBe(true);
+  });
+
+  it('TRN-13 offers a lane when its wait lapses, and never when it has no time-out', async () => {
+    const { hold } = await lane.run('first');
+    await lane.adapter.turns.wait(hold, { signal: 'a', step: lane.step('a', null), timeoutMs: SHORT_MS });
+    const patient = await TestLane.open(context);
+    await patient.adapter.turns.wait((await patient.run('first')).hold, { signal: 'a', step: lane.step('a', null) });
+    expect(await isDue()).toBe(false);
+
+    await lane.elapse(SHORT_MS);
+
+    const due = await context.adapter.turns.due(10_000);
+    expect(due).toContain(lane.sessionId);
+    expect(due).not.toContain(patient.sessionId);
+  });
+
+  it('TRN-14 offers a released lane after the delay that the worker asked for', async () => {
+    await lane.queue('first');
+    await lane.adapter.turns.release((await lane.take()).hold, SHORT_MS);
+    expect(await isDue()).toBe(false);
+    await lane.elapse(SHORT_MS);
+    expect(await isDue()).toBe(true);
+
+    await lane.adapter.turns.release((await lane.take()).hold, 0);
+    expect(await isDue()).toBe(true);
+  });
+
+  it('TRN-01 offers a lane whose ring was lost, and none without work', async () => {
+    await lane.run('first').then(({ hold }) => lane.settle(hold));
+    const cancelled = await TestLane.open(context);
+    await cancelled.adapter.turns.cancel((await cancelled.queue('first')).id, 'cancel');
+    const expired = await TestLane.open(context);
+    await expired.queue('first');
+    await context.sessions.expire(expired.sessionId);
+    const deleted = await TestLane.open(context);
+    await deleted.queue('first');
+    await context.sessions.delete(deleted.sessionId);
+    const worked = await TestLane.open(context);
+    await worked.queue('first');
+    const withWork = worked.sessionId;
+
+    const offered = new Set<string>();
+    await within(PATIENCE_MS, async () => {
+      for (const sessionId of await context.adapter.turns.due(10_000)) offered.add(sessionId);
+      return offered.has(withWork);
+    });
+
+    for (const { sessionId } of [lane, cancelled, expired, deleted]) expect(offered.has(sessionId)).toBe(false);
+  });
+
+  it('TRN-01 offers as many lanes as asked for, and the others the next time', async () => {
+    const lanes = await Promise.all(Array.from({ length: 3 }, () => TestLane.open(context)));
+    for (const each of lanes) {
+      await each.queue('first');
+      await each.adapter.turns.release((await each.take()).hold, 0);
+    }
+
+    const offered: string[] = [];
+    for (let batch = await due(2); batch.length > 0; batch = await due(2)) {
+      expect(batch.length).toBeLessThanOrEqual(2);
+      offered.push(...batch);
+    }
+
+    expect(offered).toEqual(expect.arrayContaining(lanes.map(({ sessionId }) => sessionId)));
+    expect(new Set(offered).size).toBe(offered.length);
+  });
+
+  function due(limit: number): Promise<string[]> {
+    return context.adapter.turns.due(limit);
+  }
+
+  async function isDue(): Promise<boolean> {
+    return (await due(10_000)).includes(lane.sessionId);
+  }
+
+  /** @returns the milliseconds that had to pass */
+  function timeUntilDue(): Promise<number> {
+    return within(PATIENCE_MS, isDue);
+  }
+
+  /** Lets time pass until the condition holds. */
+  async function within(limitMs: number, condition: () => Promise<boolean>): Promise<number> {
+    for (let passed = 0; passed <= limitMs; passed += LOOK_EVERY_MS) {
+      if (await condition()) return passed;
+      await lane.elapse(LOOK_EVERY_MS);
+    }
+    throw new Error(`The lane was not offered within ${limitMs} ms.`);
+  }
+}

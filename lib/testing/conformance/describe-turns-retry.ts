@@ -1,0 +1,134 @@
+import { LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
+import { type ConformanceContext } from './target.js';
+
+const ERROR = { name: 'TypeError', message: 'no answer', code: 'E_MODEL' };
+
+/** TurnLedger.retry and release, and leases that lapse: the ways back into the lane (TRN-02, TRN-08). */
+export function describeTurnsRetry(context: ConformanceContext): void {
+  let lane: TestLane;
+
+  beforeEach(async () => {
+    lane = await TestLane.open(context);
+  });
+
+  it('TRN-08 puts a failed attempt back with its error, due after the delay', async () => {
+    const { hold, turn } = await lane.run('hello');
+
+    const retried = await lane.adapter.turns.retry(hold, { error: ERROR, delayMs: LONG_MS });
+
+    expect(retried).toEqual({
+      ...turn,
+      status: 'queued',
+      failures: 1,
+      error: ERROR,
+      dueAt: expect.any(String) as string,
+    });
+    expect(Date.parse(retried.dueAt ?? '') - Date.parse(turn.startedAt ?? '')).toBeGreaterThanOrEqual(LONG_MS);
+    expect(await lane.get(turn.id)).toEqual(retried);
+  });
+
+  it('TRN-08 the lane waits for the retry, and the next attempt begins when it is due', async () => {
+    const { hold, turn } = await lane.run('first');
+    await lane.queue('second');
+    await lane.adapter.turns.retry(hold, { error: ERROR, delayMs: SHORT_MS });
+    expect(await lane.claim()).toBeNull();
+
+    await lane.elapse(SHORT_MS);
+    const again = await lane.take();
+
+    expect(again.turn).toMatchObject({ id: turn.id, failures: 1, startedAt: turn.startedAt });
+    expect(again.turn).not.toHaveProperty('dueAt');
+  });
+
+  it('TRN-02 a retried turn is not overtaken by turns that are accepted meanwhile', async () => {
+    const { hold } = await lane.run('first');
+    await lane.queue('second');
+    await lane.adapter.turns.retry(hold, { error: ERROR, delayMs: SHORT_MS });
+    expect((await lane.accept('third')).ring).toBe(false);
+    expect(await lane.claim()).toBeNull();
+
+    await lane.elapse(SHORT_MS);
+    expect(await lane.drain()).toEqual(['first', 'second', 'third']);
+  });
+
+  it('TRN-02 the order holds under releases, lapses and retries, one after the other', async () => {
+    for (const text of ['first', 'second', 'third']) await lane.queue(text);
+    const order: string[] = [];
+    for (let turns = 0; turns < 3; turns += 1) {
+      await lane.adapter.turns.release((await lane.take()).hold, 0);
+      await lane.lapse();
+      await lane.adapter.turns.retry((await lane.take()).hold, { error: ERROR, delayMs: 0 });
+      const { hold, turn } = await lane.take();
+      order.push(`${turn.request.input.text} after ${turn.failures} failures`);
+      await lane.settle(hold);
+    }
+
+    expect(order).toEqual(['first', 'second', 'third'].map((text) => `${text} after 2 failures`));
+  });
+
+  it('TRN-08 a release costs nothing and may be claimed by anybody at once', async () => {
+    const { hold, turn } = await lane.run('first');
+    await lane.queue('second');
+
+    const released = await lane.adapter.turns.release(hold, LONG_MS);
+
+    expect(released).toEqual({ ...turn, status: 'queued' });
+    expect(await lane.get(turn.id)).toEqual(released);
+    expect((await lane.take()).turn).toMatchObject({ id: turn.id, failures: 0, startedAt: turn.startedAt });
+  });
+
+  it('TRN-08 no number of releases fails a turn', async () => {
+    await lane.queue('first');
+    for (let releases = 0; releases < 5; releases += 1) {
+      await lane.adapter.turns.release((await lane.take({ maxAttempts: 2 })).hold, 0);
+    }
+
+    expect((await lane.take({ maxAttempts: 2 })).turn.failures).toBe(0);
+  });
+
+  it('TRN-08 counts a lapsed lease as a failure', async () => {
+    await lane.queue('first');
+    const { turn } = await lane.lapse();
+
+    const again = await lane.take();
+
+    expect(again.turn).toEqual({ ...turn, failures: 1 });
+  });
+
+  it('TRN-08 fails a turn whose workers were lost as often as it may be attempted', async () => {
+    const { id } = await lane.queue('poison');
+    await lane.lapse();
+    await lane.lapse();
+
+    expect(await lane.claim({ maxAttempts: 2 })).toBeNull();
+
+    expect(await lane.get(id)).toMatchObject({
+      status: 'failed',
+      failures: 2,
+      error: { code: 'WORKER_LOST' },
+      settledAt: expect.any(String) as string,
+    });
+    expect(await lane.messages()).toEqual([]);
+  });
+
+  it('BOT-34 gives the turn behind a poison turn in the same claim', async () => {
+    await lane.queue('poison');
+    await lane.queue('second');
+    await lane.lapse();
+
+    const claimed = await lane.take({ maxAttempts: 1 });
+
+    expect(claimed.turn.request.input.text).toBe('second');
+    expect(await lane.statuses()).toEqual(['poison: failed', 'second: running']);
+    expect(await lane.drain()).toEqual([]);
+  });
+
+  it('TRN-08 counts failures and lapses together, and keeps the error of the handler', async () => {
+    const { id } = await lane.queue('poison');
+    await lane.adapter.turns.retry((await lane.take({ maxAttempts: 2 })).hold, { error: ERROR, delayMs: 0 });
+    await lane.lapse();
+
+    expect(await lane.claim({ maxAttempts: 2 })).toBeNull();
+    expect(await lane.get(id)).toMatchObject({ status: 'failed', failures: 2, error: ERROR });
+  });
+}

@@ -1,0 +1,249 @@
+import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
+import { TurnFencedError } from '../../turn/turn.errors.js';
+import { type ClaimedTurn } from '../../turn/turn.store.js';
+import { type SettledTurnStatus } from '../../turn/turn.js';
+import { DESK, LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
+import { type ConformanceContext } from './target.js';
+
+const SETTLED: readonly SettledTurnStatus[] = ['awaiting-input', 'completed', 'failed', 'cancelled'];
+
+/** TurnLedger.settle: everything that a turn changes, in one commit. */
+export function describeTurnsSettle(context: ConformanceContext): void {
+  let lane: TestLane;
+
+  beforeEach(async () => {
+    lane = await TestLane.open(context);
+  });
+
+  it('TRN-01 settles a turn with its answer, and stores all that it changed', async () => {
+    const { hold, turn } = await lane.run('hello');
+    await lane.elapse(5);
+
+    const settled = await lane.settle(hold, {
+      ...lane.settlement(turn, 0),
+      reply: { text: 'hi', data: { mood: ['good', null, '\ud83d'] } },
+      report: { iterations: 1 },
+    });
+
+    expect(settled).toEqual({
+      turn: {
+        ...turn,
+        status: 'awaiting-input',
+        turnIndex: 0,
+        reply: { text: 'hi', data: { mood: ['good', null, '\ud83d'] } },
+        report: { iterations: 1 },
+        settledAt: expect.any(String) as string,
+      },
+      next: null,
+      ring: false,
+    });
+    expect((settled.turn.settledAt ?? '') > (turn.startedAt ?? '')).toBe(true);
+    expect(await lane.get(turn.id)).toEqual(settled.turn);
+    expect(await lane.messages()).toMatchObject([
+      { position: 1, role: 'user', content: 'hello', turnId: turn.id, orchestrator: DESK },
+      { position: 2, role: 'assistant', content: 'answer 0', turnId: turn.id, orchestrator: DESK },
+    ]);
+    expect(await context.adapter.checkpoints.load(DESK, lane.sessionId)).toEqual({
+      ...lane.checkpoint(0, turn.id),
+      savedAt: settled.turn.settledAt,
+    });
+  });
+
+  it.each(SETTLED)('TRN-01 settles a turn as %s', async (status) => {
+    const { hold } = await lane.run('hello');
+    const error = { name: 'Error', message: 'no', code: 'NO', details: { field: 'amount' } };
+
+    const { turn } = await lane.settle(hold, { status, ...(status === 'failed' ? { error } : {}) });
+
+    expect(turn).toMatchObject({ status, failures: status === 'failed' ? 1 : 0 });
+    expect(turn).not.toHaveProperty('turnIndex');
+    if (status === 'failed') expect(turn.error).toEqual(error);
+    else expect(turn).not.toHaveProperty('error');
+    expect(await lane.claim()).toBeNull();
+  });
+
+  it.each(['awaiting-input', 'completed'] as const)(
+    'SES-05 a turn that is %s is activity of its session',
+    async (status) => {
+      const { hold } = await lane.run('hello');
+      await lane.elapse(5);
+      const { turn } = await lane.settle(hold, { status });
+
+      expect(await context.sessions.fetchById(lane.sessionId)).toMatchObject({
+        state: 'active',
+        lastActivityAt: turn.settledAt,
+        version: 2,
+      });
+    },
+  );
+
+  it.each(['failed', 'cancelled'] as const)('BOT-08 a %s turn leaves its session as it was', async (status) => {
+    const { hold, session } = await lane.run('hello');
+    await lane.elapse(5);
+    await lane.settle(hold, { status });
+
+    expect(await context.sessions.fetchById(lane.sessionId)).toEqual(session);
+    expect(await lane.messages()).toEqual([]);
+    expect(await context.adapter.checkpoints.load(DESK, lane.sessionId)).toBeNull();
+  });
+
+  it.each([
+    ['taken already', 0],
+    ['not the next one', 2],
+  ])('BOT-20 changes nothing at all when the checkpoint is %s', async (_, turnIndex) => {
+    await settleOne('first', 0);
+    const { hold, turn } = await lane.run('second');
+    await lane.queue('third');
+    const before = await lane.snapshot();
+
+    const refused = lane.settle(hold, lane.settlement(turn, turnIndex), lane.claimRequest());
+
+    await expect(refused).rejects.toBeInstanceOf(CheckpointConflictError);
+    await expect(refused).rejects.toMatchObject({ orchestrator: DESK, sessionId: lane.sessionId, turnIndex });
+    expect(await lane.snapshot()).toEqual(before);
+    expect(await lane.statuses()).toEqual(['first: awaiting-input', 'second: running', 'third: queued']);
+    expect(await lane.claim()).toBeNull();
+    expect(await lane.adapter.turns.renew(hold, LONG_MS)).toEqual({});
+    expect((await lane.settle(hold, lane.settlement(turn, 1))).turn).toMatchObject({ turnIndex: 1 });
+  });
+
+  it('BOT-20 writes checkpoint indices from 0 without gaps, and failed turns take none', async () => {
+    await settleOne('first', 0);
+    await lane.settle((await lane.run('failing')).hold, { status: 'failed' });
+    await settleOne('second', 1);
+
+    const history = await context.adapter.checkpoints.history(DESK, lane.sessionId);
+    expect(history.map(({ turnIndex }) => turnIndex)).toEqual([1, 0]);
+  });
+
+  it('BOT-21 keeps as many checkpoints as it is told', async () => {
+    for (let index = 0; index < 5; index += 1) {
+      const { hold, turn } = await lane.run(`turn ${index}`);
+      await lane.settle(hold, { ...lane.settlement(turn, index), keepCheckpoints: 3 });
+    }
+
+    const history = await context.adapter.checkpoints.history(DESK, lane.sessionId);
+    expect(history.map(({ turnIndex }) => turnIndex)).toEqual([4, 3, 2]);
+  });
+
+  it('TRN-01 hands over the next turn with what this one has just stored', async () => {
+    const { hold, turn } = await lane.run('first');
+    await lane.queue('second');
+
+    const { next, ring } = await lane.settle(
+      hold,
+      lane.settlement(turn, 0),
+      lane.claimRequest({ windows: { [DESK]: 10 } }),
+    );
+
+    expect(ring).toBe(false);
+    expect(next).toMatchObject({
+      hold: { sessionId: lane.sessionId, fence: hold.fence + 1 },
+      turn: { status: 'running', request: { input: { text: 'second' } } },
+      session: { state: 'active' },
+      checkpoint: { turnIndex: 0, turnId: turn.id },
+      history: [{ content: 'first' }, { content: 'answer 0' }],
+    });
+    expect(await lane.claim()).toBeNull();
+    const last = await lane.settle((next as ClaimedTurn).hold, {}, lane.claimRequest());
+    expect(last).toMatchObject({ next: null, ring: false });
+  });
+
+  it('TRN-01 asks to ring when the next turn is due and was not asked for', async () => {
+    const { hold } = await lane.run('first');
+    await lane.queue('second');
+
+    expect(await lane.settle(hold)).toMatchObject({ next: null, ring: true });
+    expect(await lane.drain()).toEqual(['second']);
+  });
+
+  it('TRN-01 answers a settle that is sent twice with the same turn and the same next claim', async () => {
+    const { hold, turn } = await lane.run('first');
+    await lane.queue('second');
+    const settlement = lane.settlement(turn, 0);
+    const request = lane.claimRequest();
+
+    const first = await lane.settle(hold, settlement, request);
+    const before = await lane.snapshot();
+    const second = await lane.settle(hold, settlement, request);
+
+    expect(second).toEqual(first);
+    expect(await lane.snapshot()).toEqual(before);
+  });
+
+  it('TRN-01 answers a settle that is sent twice on a lane without further turns', async () => {
+    const { hold, turn } = await lane.run('first');
+    const settlement = lane.settlement(turn, 0);
+
+    const first = await lane.settle(hold, settlement);
+    expect(await lane.settle(hold, settlement)).toEqual(first);
+    expect(await lane.settle(hold, settlement, lane.claimRequest())).toEqual(first);
+    expect(await lane.messages()).toHaveLength(2);
+  });
+
+  it('TRN-01 gives a settle that is sent again late the next turn only when it is free', async () => {
+    const { hold } = await lane.run('first');
+    await lane.queue('second');
+    await lane.settle(hold);
+    const successor = await lane.take();
+
+    const again = await lane.settle(hold, {}, lane.claimRequest());
+
+    expect(again).toMatchObject({ turn: { status: 'awaiting-input' }, next: null, ring: false });
+    expect(await lane.adapter.turns.renew(successor.hold, LONG_MS)).toEqual({});
+  });
+
+  it.each([...SETTLED, 'superseded'] as const)('TRN-01 a turn that is %s never changes again', async (status) => {
+    const { hold, turn } = await ended(status);
+    const { turns } = context.adapter;
+    const before = await lane.snapshot();
+
+    expect(await turns.cancel(turn.id, 'rollback')).toMatchObject({ turn: { status }, ring: false });
+    await expect(turns.signal(turn.id, 'late', true)).rejects.toMatchObject({
+      code: 'TURN_SETTLED',
+      sessionId: lane.sessionId,
+      turnId: turn.id,
+    });
+    const error = { name: 'Error', message: 'too late' };
+    for (const write of [
+      turns.renew(hold, LONG_MS),
+      turns.retry(hold, { error, delayMs: 0 }),
+      turns.release(hold, 0),
+      turns.wait(hold, { signal: 'late', step: lane.step('late', null) }),
+      turns.saveStep(hold, lane.step('late', 1)),
+    ]) {
+      await expect(write).rejects.toBeInstanceOf(TurnFencedError);
+    }
+    await lane.settle(hold, { status: 'failed', error }).catch((refused: unknown) => {
+      expect(refused).toBeInstanceOf(TurnFencedError);
+    });
+    await lane.elapse(SHORT_MS);
+    expect(await lane.claim()).toBeNull();
+    await context.sessions.expire(lane.sessionId);
+
+    expect(await lane.snapshot()).toMatchObject({ ...(before as object), session: { state: 'expired' } });
+    expect(await lane.get(turn.id)).toEqual(turn);
+  });
+
+  /** A turn that has ended, and the hold that its last worker had or could have had. */
+  async function ended(status: SettledTurnStatus | 'superseded') {
+    if (status !== 'superseded') {
+      const { hold, turn } = await lane.run('hello');
+      const settled = await lane.settle(
+        hold,
+        status === 'failed' ? { status } : { ...lane.settlement(turn, 0), status },
+      );
+      return { hold, turn: settled.turn };
+    }
+    const { hold, turn } = await lane.run('hello');
+    await lane.adapter.turns.release(hold, 0);
+    await lane.queue('new', { whenBusy: 'latest' });
+    await lane.drain();
+    return { hold, turn: (await lane.get(turn.id)) ?? turn };
+  }
+
+  async function settleOne(text: string, turnIndex: number): Promise<void> {
+    const { hold, turn } = await lane.run(text);
+    await lane.settle(hold, lane.settlement(turn, turnIndex));
+  }
+}

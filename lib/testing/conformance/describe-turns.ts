@@ -1,0 +1,29 @@
+import { describeTurnsAccept } from './describe-turns-accept.js';
+import { describeTurnsBusy } from './describe-turns-busy.js';
+import { describeTurnsCancel } from './describe-turns-cancel.js';
+import { describeTurnsClaim } from './describe-turns-claim.js';
+import { describeTurnsDue } from './describe-turns-due.js';
+import { describeTurnsEndOfSession } from './describe-turns-end-of-session.js';
+import { describeTurnsFence } from './describe-turns-fence.js';
+import { describeTurnsIdempotency } from './describe-turns-idempotency.js';
+import { describeTurnsRetry } from './describe-turns-retry.js';
+import { describeTurnsSettle } from './describe-turns-settle.js';
+import { describeTurnsWait } from './describe-turns-wait.js';
+import { type ConformanceContext } from './target.js';
+
+/** The turn ledger's transition table and what it promises (TRN-01 to TRN-13), on the port directly. */
+export function describeTurns(context: ConformanceContext): void {
+  describe('turns', () => {
+    describe('accept', () => describeTurnsAccept(context));
+    describe('idempotency', () => describeTurnsIdempotency(context));
+    describe('busy', () => describeTurnsBusy(context));
+    describe('claim', () => describeTurnsClaim(context));
+    describe('exclusion', () => describeTurnsFence(context));
+    describe('settle', () => describeTurnsSettle(context));
+    describe('retry, release, lapse', () => describeTurnsRetry(context));
+    describe('wait and signal', () => describeTurnsWait(context));
+    describe('cancel', () => describeTurnsCancel(context));
+    describe('end of the session', () => describeTurnsEndOfSession(context));
+    describe('due', () => describeTurnsDue(context));
+  });
+}

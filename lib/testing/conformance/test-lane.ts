@@ -1,0 +1,183 @@
+import { type NewCheckpoint } from '../../checkpoint/checkpoint.js';
+import { type Message } from '../../conversation/message.js';
+import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type StoredStep } from '../../turn/turn-step.js';
+import {
+  type AcceptedTurn,
+  type AcceptTurn,
+  type ClaimedTurn,
+  type ClaimRequest,
+  type SettledTurn,
+  type TurnHold,
+  type TurnSettlement,
+} from '../../turn/turn.store.js';
+import { type Turn } from '../../turn/turn.js';
+import { type ConformanceContext } from './target.js';
+
+export const DESK = 'desk';
+/** Longer than any test runs. */
+export const LONG_MS = 60_000;
+/** Short enough to wait for on a store with a real clock. */
+export const SHORT_MS = 30;
+
+/** A session of its own with a lane, and short words for what tests do with it. */
+export class TestLane {
+  private constructor(
+    private readonly context: ConformanceContext,
+    readonly sessionId: string,
+  ) {}
+
+  static async open(context: ConformanceContext): Promise<TestLane> {
+    const lane = new TestLane(context, context.id());
+    await lane.createSession();
+    return lane;
+  }
+
+  get adapter(): SessionsAdapter {
+    return this.context.adapter;
+  }
+
+  async createSession(): Promise<void> {
+    await this.context.sessions.create({
+      id: this.sessionId,
+      userId: this.context.id(),
+      attachedSurfaces: [],
+      metadata: {},
+    });
+  }
+
+  /** Accepts a turn; `changes` replace the defaults. */
+  accept(text: string, changes: Partial<AcceptTurn> = {}): Promise<AcceptedTurn> {
+    return this.adapter.turns.accept({
+      id: this.context.id(),
+      sessionId: this.sessionId,
+      orchestrator: DESK,
+      version: '1',
+      request: { input: { text } },
+      attributes: {},
+      whenBusy: 'enqueue',
+      maxQueued: 100,
+      ...changes,
+    });
+  }
+
+  /** As accept. @returns the turn */
+  async queue(text: string, changes: Partial<AcceptTurn> = {}): Promise<Turn> {
+    return (await this.accept(text, changes)).turn;
+  }
+
+  claim(changes: Partial<ClaimRequest> = {}): Promise<ClaimedTurn | null> {
+    return this.adapter.turns.claim(this.sessionId, this.claimRequest(changes));
+  }
+
+  claimRequest(changes: Partial<ClaimRequest> = {}): ClaimRequest {
+    return { holder: this.context.id(), leaseMs: LONG_MS, maxAttempts: 100, windows: {}, ...changes };
+  }
+
+  /** As claim. @throws when there is nothing to claim */
+  async take(changes: Partial<ClaimRequest> = {}): Promise<ClaimedTurn> {
+    const claimed = await this.claim(changes);
+    if (!claimed) throw new Error('The head of the lane could not be claimed.');
+    return claimed;
+  }
+
+  /** Accepts a turn on an idle lane and claims it. */
+  async run(text: string, changes: Partial<ClaimRequest> = {}): Promise<ClaimedTurn> {
+    await this.accept(text);
+    return this.take(changes);
+  }
+
+  /** A worker that claims the head of the lane and is never heard of again: its lease has lapsed. */
+  async lapse(): Promise<ClaimedTurn> {
+    const claimed = await this.take({ leaseMs: SHORT_MS });
+    await this.context.elapse(SHORT_MS);
+    return claimed;
+  }
+
+  settle(hold: TurnHold, changes: Partial<TurnSettlement> = {}, next?: ClaimRequest): Promise<SettledTurn> {
+    return this.adapter.turns.settle(
+      hold,
+      { status: 'awaiting-input', messages: [], keepCheckpoints: 'all', ...changes },
+      next,
+    );
+  }
+
+  /** Claims and settles until nothing more can be claimed. @returns the texts of the turns in the order they ran */
+  async drain(): Promise<string[]> {
+    const texts: string[] = [];
+    for (let claimed = await this.claim(); claimed; claimed = await this.claim()) {
+      texts.push(claimed.turn.request.input.text);
+      await this.settle(claimed.hold);
+    }
+    return texts;
+  }
+
+  /** What a worker would write for a turn that answers. */
+  settlement(turn: Turn, turnIndex: number): Partial<TurnSettlement> {
+    return {
+      reply: { text: `answer ${turnIndex}` },
+      messages: [
+        { id: `${turn.id}.0`, role: 'user', content: turn.request.input.text },
+        { id: `${turn.id}.1`, role: 'assistant', content: `answer ${turnIndex}` },
+      ],
+      checkpoint: this.checkpoint(turnIndex, turn.id),
+    };
+  }
+
+  checkpoint(turnIndex: number, turnId = this.context.id()): NewCheckpoint {
+    return {
+      orchestrator: DESK,
+      sessionId: this.sessionId,
+      turnIndex,
+      turnId,
+      ...(turnIndex > 0 ? { parent: turnIndex - 1 } : {}),
+      state: { turns: turnIndex + 1 },
+      lastRoute: ['answer'],
+      signature: 'signature',
+      version: '1',
+      summarizedThrough: 0,
+    };
+  }
+
+  step(name: string, value: StoredStep['value']): StoredStep {
+    return { iteration: 0, intent: 'answer', name, occurrence: 0, value };
+  }
+
+  get(turnId: string): Promise<Turn | null> {
+    return this.adapter.turns.get(turnId);
+  }
+
+  list(): Promise<Turn[]> {
+    return this.adapter.turns.list({ sessionId: this.sessionId, limit: 1000 });
+  }
+
+  /** Every turn of the lane in order, as `text: status`. */
+  async statuses(): Promise<string[]> {
+    return (await this.list()).map(({ request, status }) => `${request.input.text}: ${status}`);
+  }
+
+  messages(): Promise<Message[]> {
+    return this.adapter.conversations.page(this.sessionId);
+  }
+
+  /** Everything that the store shows of the session, to see that nothing of it changed. */
+  async snapshot(): Promise<unknown> {
+    const { sessions, checkpoints } = this.adapter;
+    return {
+      session: await sessions.fetchById(this.sessionId),
+      turns: await this.list(),
+      messages: await this.messages(),
+      checkpoints: await checkpoints.history(DESK, this.sessionId),
+    };
+  }
+
+  /** Lets time pass by the store's clock. */
+  elapse(ms: number): Promise<void> {
+    return this.context.elapse(ms);
+  }
+
+  /** The session's last activity, or when it was created: a time by the store's clock. */
+  async sessionTime(): Promise<string> {
+    return (await this.context.sessions.fetchById(this.sessionId))?.lastActivityAt ?? '';
+  }
+}

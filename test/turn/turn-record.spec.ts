@@ -12,7 +12,7 @@ import {
   TurnFailedError,
   TurnSupersededError,
 } from 'nestjs-agent-sessions';
-import { gate, LIVE_STORES, rejection, startApplication } from '../support/application.js';
+import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 
 describe.each(LIVE_STORES)('the record of a turn over $name', ({ open }) => {

@@ -1,0 +1,130 @@
+import 'reflect-metadata';
+import {
+  type DynamicModule,
+  type INestApplicationContext,
+  type LoggerService,
+  Module,
+  type ModuleMetadata,
+} from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import {
+  CheckpointStore,
+  getOrchestratorToken,
+  memoryAdapter,
+  type OrchestratorHandle,
+  type OrchestratorRef,
+  SESSIONS_ADAPTER,
+  type SessionsAdapter,
+  SessionsModule,
+  type SessionsModuleOptions,
+  SessionStore,
+  TurnService,
+} from 'nestjs-agent-sessions';
+import { sqliteAdapter } from './stores.js';
+
+export interface ApplicationOptions extends SessionsModuleOptions, Pick<ModuleMetadata, 'imports' | 'providers'> {
+  /** What `forFeature` lists. */
+  readonly orchestrators?: readonly OrchestratorRef[];
+  readonly logger?: LoggerService;
+}
+
+/** A Nest application that runs, without HTTP. */
+export interface Application {
+  readonly app: INestApplicationContext;
+  readonly adapter: SessionsAdapter;
+  readonly sessions: SessionStore;
+  readonly turns: TurnService;
+  readonly checkpoints: CheckpointStore;
+  readonly handle: <State = Record<string, unknown>>(orchestrator: OrchestratorRef) => OrchestratorHandle<State>;
+  /** A new session. @returns its id */
+  readonly session: () => Promise<string>;
+  readonly close: () => Promise<void>;
+}
+
+/** Stores on the real clock: leases lapse and retries fall due while a test waits for them. */
+export const LIVE_STORES: readonly { readonly name: string; readonly open: () => SessionsAdapter }[] = [
+  { name: 'memory', open: () => memoryAdapter() },
+  { name: 'sqlite', open: () => sqliteAdapter() },
+];
+
+const running = new Set<Application>();
+
+/** Starts an application, which is closed after the test at the latest. It looks for forgotten lanes every 20 ms. */
+export async function startApplication(options: ApplicationOptions = {}): Promise<Application> {
+  const { orchestrators = [], imports = [], providers = [], logger, turns, ...rest } = options;
+  const app = await NestFactory.createApplicationContext(
+    root({
+      imports: [
+        SessionsModule.forRoot({ sweep: false, turns: { reconcileMs: 20, ...turns }, ...rest }),
+        SessionsModule.forFeature(orchestrators),
+        ...imports,
+      ],
+      providers,
+    }),
+    { logger: logger ?? false, abortOnError: false },
+  );
+  const sessions = app.get(SessionStore, { strict: false });
+  const application: Application = {
+    app,
+    adapter: app.get<SessionsAdapter>(SESSIONS_ADAPTER, { strict: false }),
+    sessions,
+    turns: app.get(TurnService, { strict: false }),
+    checkpoints: app.get(CheckpointStore, { strict: false }),
+    handle: (orchestrator) => app.get(getOrchestratorToken(orchestrator), { strict: false }),
+    session: async () => (await sessions.create({ userId: 'ann' })).id,
+    close: async () => {
+      running.delete(application);
+      await app.close();
+    },
+  };
+  running.add(application);
+  return application;
+}
+
+/** Something that handlers wait for and a test opens. */
+export interface Gate {
+  /** Resolves once the gate is open; rejects when the signal is aborted first. */
+  readonly pass: (signal?: AbortSignal) => Promise<void>;
+  readonly open: () => void;
+}
+
+export function gate(): Gate {
+  let open!: () => void;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { pass: (signal) => (signal ? Promise.race([opened, aborted(signal)]) : opened), open };
+}
+
+/** Rejects with the signal's reason once it is aborted. */
+export function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const fail = (): void => reject(signal.reason as Error);
+    if (signal.aborted) fail();
+    else signal.addEventListener('abort', fail, { once: true });
+  });
+}
+
+/** The error that a promise rejects with. @throws when it resolves, or rejects with something else */
+export async function rejection<E extends Error>(
+  promise: Promise<unknown>,
+  type: abstract new (...args: never[]) => E,
+): Promise<E> {
+  const outcome = await promise.then(
+    (value: unknown) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+  if (!('error' in outcome)) throw new Error(`Resolved with ${JSON.stringify(outcome.value)}, not ${type.name}.`);
+  expect(outcome.error).toBeInstanceOf(type);
+  return outcome.error as E;
+}
+
+function root(metadata: ModuleMetadata): DynamicModule {
+  @Module({})
+  class ApplicationModule {}
+  return { module: ApplicationModule, ...metadata };
+}
+
+afterEach(async () => {
+  await Promise.all([...running].map((application) => application.close()));
+});

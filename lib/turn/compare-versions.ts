@@ -8,7 +8,8 @@ export function compareVersions(a: string, b: string): number {
     const [x = '', y = ''] = [partsOfA[i], partsOfB[i]];
     if (x === y) continue;
     const numbers = /^\d/.test(x) && /^\d/.test(y);
-    if (numbers && Number(x) !== Number(y)) return Number(x) - Number(y);
+    // Not as doubles: a build number made of a time may have more digits than they hold.
+    if (numbers && BigInt(x) !== BigInt(y)) return BigInt(x) < BigInt(y) ? -1 : 1;
     if (!numbers) return x < y ? -1 : 1;
   }
   return 0;

@@ -6,12 +6,14 @@ const MAX_MESSAGE = 2000;
 
 /** Whatever a handler threw, as it is stored with the turn: no stack, and not without bound. */
 export function toErrorRecord(error: unknown): TurnErrorRecord {
-  if (!(error instanceof Error))
+  if (typeof error !== 'object' || error === null) {
     return { name: 'Error', message: clip(typeof error === 'string' ? error : `Thrown: ${typeof error}`) };
-  const { code } = error as { code?: unknown };
+  }
+  // Not instanceof Error: errors of another realm and of some clients are none. Their fields may be anything.
+  const { name, message, code } = error as Record<string, unknown>;
   return {
-    name: error.name,
-    message: clip(error.message),
+    name: typeof name === 'string' ? name : 'Error',
+    message: clip(typeof message === 'string' ? message : 'Thrown: object'),
     ...(typeof code === 'string' ? { code } : {}),
     ...(error instanceof SessionsError ? { details: fieldsOf(error) } : {}),
   };

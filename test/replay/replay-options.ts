@@ -1,0 +1,64 @@
+import { parseArgs } from 'node:util';
+
+export const USAGE = `Plays recorded conversations through the module and compares what it stored with the record.
+
+  npm run replay -- FILE [options]
+
+FILE is JSON Lines, a conversation a line: { "id", "messages": [...] } with messages as OpenAI's chat API has them.
+
+  --sessions N     only the first N conversations
+  --kill-every N   kill the worker process (SIGKILL) after every N settled turns and start it again
+  --adapter NAME   sqlite (default) or memory
+  --help           this text
+
+Exit code: 0 when every conversation equals its record, 1 when not, 2 for wrong arguments or a file that cannot be used.`;
+
+export interface ReplayOptions {
+  readonly file: string;
+  readonly sessions: number;
+  readonly killEvery?: number;
+  readonly adapter: 'sqlite' | 'memory';
+}
+
+export class UsageError extends Error {}
+
+/** @returns `null` when help is asked for. @throws UsageError */
+export function parseOptions(args: string[]): ReplayOptions | null {
+  const { values, positionals } = parse(args);
+  if (values.help) return null;
+  const [file, ...others] = positionals;
+  if (file === undefined) throw new UsageError('Which FILE shall be played?');
+  if (others.length > 0) throw new UsageError(`One FILE is played at a time; what is ${others.join(' ')}?`);
+  const { adapter = 'sqlite' } = values;
+  if (adapter !== 'sqlite' && adapter !== 'memory') {
+    throw new UsageError(`--adapter is ${adapter}; it must be sqlite or memory.`);
+  }
+  const killEvery = toCount('--kill-every', values['kill-every']);
+  if (adapter === 'memory' && killEvery !== undefined) {
+    throw new UsageError('--kill-every needs --adapter sqlite: memory dies with the process.');
+  }
+  return { file, adapter, sessions: toCount('--sessions', values.sessions) ?? Infinity, killEvery };
+}
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        sessions: { type: 'string' },
+        'kill-every': { type: 'string' },
+        adapter: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function toCount(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`${option} is ${text}; it must be an integer of 1 or more.`);
+  return Number(text);
+}

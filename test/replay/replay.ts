@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { play } from './driver.js';
+import { EffectLog } from './effect-log.js';
+import { readRecords, RecordError, type RecordedConversation, turnsOf } from './record.js';
+import { parseOptions, type ReplayOptions, USAGE, UsageError } from './replay-options.js';
+import { progressBar, summaryTable } from './report.js';
+import { firstDifference, type PlayedConversation } from './verify.js';
+import { effectFile } from './worker-calls.js';
+import { WorkerProcess } from './worker-process.js';
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  const theirs = error instanceof UsageError || error instanceof RecordError;
+  console.error(theirs ? error.message : error);
+  if (error instanceof UsageError) console.error('See --help.');
+  process.exitCode = theirs ? 2 : 1;
+}
+
+async function main(args: string[]): Promise<number> {
+  const options = parseOptions(args);
+  if (!options) {
+    console.log(USAGE);
+    return 0;
+  }
+  const records = readRecords(options.file).slice(0, options.sessions);
+  const folder = mkdtempSync(join(tmpdir(), 'replay-'));
+  const worker = new WorkerProcess({ file: resolve(options.file), folder, adapter: options.adapter });
+  let equal = false;
+  try {
+    equal = await replay(records, options, worker, new EffectLog(join(folder, effectFile)));
+  } finally {
+    await worker.stop();
+    if (equal) rmSync(folder, { recursive: true });
+    else console.error(`What the worker wrote is in ${folder}`);
+  }
+  return equal ? 0 : 1;
+}
+
+async function replay(
+  records: readonly RecordedConversation[],
+  { killEvery }: ReplayOptions,
+  worker: WorkerProcess,
+  effectLog: EffectLog,
+): Promise<boolean> {
+  const turns = sum(records, (record) => turnsOf(record).length);
+  await worker.call('ping');
+  const bar = progressBar(turns);
+  const startedAt = performance.now();
+  const submitted = await play(records, worker, {
+    killEvery,
+    onSettled: () => bar.increment(1, { kills: worker.kills }),
+  }).finally(() => bar.stop());
+  const seconds = (performance.now() - startedAt) / 1000;
+
+  const effects = effectLog.read();
+  const played: PlayedConversation[] = [];
+  for (const record of records) {
+    const stored = await worker.call('read', record.id);
+    played.push({ record, stored, turnIds: submitted.get(record.id) ?? [], effects });
+  }
+  const difference = played.map(firstDifference).find((found) => found !== null);
+  const stepRuns = sum([...effects.values()], (runs) => runs.length);
+  const steps = sum([...effects.values()], (runs) => new Set(runs).size);
+  const summary = summaryTable({
+    sessions: records.length,
+    turns,
+    messages: sum(played, ({ stored }) => stored.messages.length),
+    kills: worker.kills,
+    restarts: worker.restarts,
+    attemptsRepeated: sum(played, ({ stored }) => sum(stored.turns, ({ failures }) => failures)),
+    stepsRepeated: stepRuns - steps,
+    seconds,
+    equal: difference === undefined,
+  });
+  console.log(summary);
+  if (difference !== undefined) console.error(`FIRST DIFFERENCE: ${difference}`);
+  return difference === undefined;
+}
+
+function sum<T>(items: readonly T[], count: (item: T) => number): number {
+  return items.reduce((total, item) => total + count(item), 0);
+}

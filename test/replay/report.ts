@@ -1,0 +1,52 @@
+import progress from 'cli-progress';
+import Table from 'cli-table3';
+
+export interface Summary {
+  readonly sessions: number;
+  readonly turns: number;
+  readonly messages: number;
+  readonly kills: number;
+  readonly restarts: number;
+  readonly attemptsRepeated: number;
+  readonly stepsRepeated: number;
+  readonly seconds: number;
+  readonly equal: boolean;
+}
+
+/** A bar on a terminal, a line every two seconds elsewhere. */
+export function progressBar(turns: number): progress.SingleBar {
+  const bar = new progress.SingleBar({
+    format: '{bar} {value}/{total} turns settled, {kills} kills',
+    barCompleteChar: '=',
+    barIncompleteChar: '-',
+    hideCursor: true,
+    noTTYOutput: true,
+    notTTYSchedule: 2000,
+  });
+  bar.start(turns, 0, { kills: 0 });
+  return bar;
+}
+
+export function summaryTable(summary: Summary): string {
+  const { sessions, turns, messages, kills, restarts, attemptsRepeated, stepsRepeated, seconds, equal } = summary;
+  const cells: Readonly<Record<string, string | number>> = {
+    sessions,
+    turns,
+    messages,
+    kills,
+    restarts,
+    'attempts repeated': attemptsRepeated,
+    'steps repeated': stepsRepeated,
+    seconds: seconds.toFixed(1),
+    'turns/s': Math.round(turns / seconds),
+    result: equal ? 'all equal' : 'DIFFERENT',
+  };
+  const table = new Table({
+    head: Object.keys(cells),
+    style: { head: [], border: [], compact: true },
+    colAligns: Object.keys(cells).map(() => 'right'),
+    wordWrap: true,
+  });
+  table.push(Object.values(cells));
+  return table.toString();
+}

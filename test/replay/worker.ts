@@ -1,0 +1,128 @@
+/**
+ * The process that is killed: an application with the module in it, which does what the parent asks over the IPC
+ * channel and ends with it.
+ */
+import 'reflect-metadata';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { Inject, Injectable, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import {
+  InjectOrchestrator,
+  memoryAdapter,
+  OrchestratorHandle,
+  SessionConflictError,
+  SESSIONS_ADAPTER,
+  type SessionsAdapter,
+  SessionsModule,
+  SessionStore,
+  TurnService,
+} from 'nestjs-agent-sessions';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { EffectLog } from './effect-log.js';
+import { toInput } from './message-mapping.js';
+import { readRecords } from './record.js';
+import { Recorded, Recording } from './recorded.orchestrator.js';
+import {
+  effectFile,
+  type StoredConversation,
+  type WorkerCalls,
+  type WorkerMessage,
+  type WorkerRequest,
+  type WorkerSetup,
+} from './worker-calls.js';
+
+const PAGE = 500;
+const setup = JSON.parse(process.argv[2]) as WorkerSetup;
+const recording = new Recording(readRecords(setup.file));
+
+@Injectable()
+class Replay implements WorkerCalls {
+  constructor(
+    private readonly sessions: SessionStore,
+    private readonly turns: TurnService,
+    @InjectOrchestrator(Recorded) private readonly recorded: OrchestratorHandle,
+    @Inject(SESSIONS_ADAPTER) private readonly store: SessionsAdapter,
+  ) {}
+
+  async ping(): Promise<void> {}
+
+  async submit(conversation: string, turn: number): Promise<string> {
+    if (turn === 0) await this.open(conversation);
+    const { id } = await this.recorded.submit(toInput(recording.turn(conversation, turn).user), {
+      sessionId: conversation,
+      idempotencyKey: `turn ${turn}`,
+    });
+    return id;
+  }
+
+  async settled(turnId: string): Promise<void> {
+    await this.turns.result(turnId);
+  }
+
+  async read(conversation: string): Promise<StoredConversation> {
+    return {
+      messages: await readAll((after) => this.store.conversations.page(conversation, { after, limit: PAGE })),
+      turns: await readAll((after) => this.turns.list({ sessionId: conversation, after, limit: PAGE })),
+    };
+  }
+
+  private async open(id: string): Promise<void> {
+    try {
+      await this.sessions.create({ id, userId: 'recorded' });
+    } catch (error) {
+      // A worker that was killed before it could answer has made it.
+      if (!(error instanceof SessionConflictError)) throw error;
+    }
+  }
+}
+
+@Module({
+  imports: [
+    SessionsModule.forRoot({
+      adapter: setup.adapter === 'memory' ? memoryAdapter() : sqliteAdapter(),
+      // A turn may be hit by many kills; none of them is its fault.
+      turns: { retry: { attempts: 1000 } },
+    }),
+    SessionsModule.forFeature([Recorded]),
+  ],
+  providers: [
+    Replay,
+    { provide: Recording, useValue: recording },
+    { provide: EffectLog, useValue: new EffectLog(join(setup.folder, effectFile)) },
+  ],
+})
+class WorkerModule {}
+
+function sqliteAdapter(): SessionsAdapter {
+  return typeormAdapter({ dataSource: { type: 'better-sqlite3', database: join(setup.folder, 'sessions.db') } });
+}
+
+/** Everything that has positions, page by page. */
+async function readAll<T extends { readonly position: number }>(page: (after: number) => Promise<T[]>): Promise<T[]> {
+  const all: T[] = [];
+  for (;;) {
+    const more = await page(all.at(-1)?.position ?? 0);
+    all.push(...more);
+    if (more.length < PAGE) return all;
+  }
+}
+
+function send(message: WorkerMessage): void {
+  if (process.connected) process.send?.(message);
+}
+
+const parentGone = once(process, 'disconnect');
+const app = await NestFactory.createApplicationContext(WorkerModule, { logger: ['warn', 'error'] });
+const replay = app.get(Replay);
+
+process.on('message', ({ id, method, args }: WorkerRequest) => {
+  const call = Reflect.get(replay, method) as (...args: readonly unknown[]) => Promise<unknown>;
+  Reflect.apply(call, replay, args).then(
+    (value) => send({ type: 'result', id, value }),
+    (error: unknown) => send({ type: 'error', id, message: String(error) }),
+  );
+});
+send({ type: 'ready' });
+await parentGone;
+await app.close();

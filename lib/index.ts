@@ -26,7 +26,7 @@ export {
   SessionStateError,
   SurfaceLimitError,
 } from './session/session.errors.js';
-export { CreateSessionInput, SessionQuery } from './session/session.inputs.js';
+export { CreateSessionInput, SessionQuery, SweepStaleOptions } from './session/session.inputs.js';
 export { type NewSession, type Session, type SessionState, type SessionTouch } from './session/session.js';
 export { type SessionPage, SessionStore, type SessionStoreSettings } from './session/session-store.service.js';
 

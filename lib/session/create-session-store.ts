@@ -1,32 +1,61 @@
-import { isPlainObject } from '../common/json.js';
+import { Allow } from 'class-validator';
+import { Must, MustBeInteger, Optional, validateInput } from '../common/check-input.js';
+import { type IdGenerator } from '../common/ids.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { SessionStore, type SessionStoreSettings } from './session-store.service.js';
 import { type SessionStoreAdapter } from './session.store.js';
 
-export interface SessionStoreConfig extends SessionStoreSettings {
-  readonly adapter: SessionStoreAdapter;
+/** What `createSessionStore` takes; see {@link SessionStoreSettings}. */
+export class SessionStoreConfig implements SessionStoreSettings {
+  @Allow()
+  readonly adapter!: SessionStoreAdapter;
+
+  @Optional()
+  @Must(isDuration, 'must be a number of milliseconds, 0 or more.')
+  readonly defaultTtlMs?: number;
+
+  @Optional()
+  @MustBeInteger(1, 1000)
+  readonly maxSurfacesPerSession?: number;
+
+  @Optional()
+  @MustBeInteger(2, 16_777_216)
+  readonly maxMetadataBytes?: number;
+
+  @Optional()
+  @Must((value) => typeof value === 'function', 'must be a function that returns an id.')
+  readonly generateId?: IdGenerator;
 }
 
 const METHODS = ['insert', 'fetchById', 'fetchMany', 'update', 'delete'] as const;
 
 /**
  * A session store without Nest (SES-17).
- * @throws SessionsConfigurationError when the adapter lacks one of its five methods
+ * @throws SessionsConfigurationError for a setting that is unknown or out of its range, and when the adapter lacks one
+ * of its five methods
  */
 export function createSessionStore(config: SessionStoreConfig): SessionStore {
-  const adapter: unknown = isPlainObject(config) ? config.adapter : undefined;
-  assertSessionStoreAdapter(adapter, 'createSessionStore: adapter');
-  const { adapter: _, ...settings } = config;
+  const checked = validateInput(SessionStoreConfig, config, 'config');
+  if ('problem' in checked) {
+    const { path, rule } = checked.problem;
+    throw new SessionsConfigurationError(`createSessionStore: ${path} ${rule}`);
+  }
+  const { adapter, ...settings } = checked.value;
+  assertSessionStoreAdapter(adapter, 'createSessionStore: config.adapter');
   return new SessionStore(adapter, settings);
 }
 
-export function assertSessionStoreAdapter(value: unknown, path: string): asserts value is SessionStoreAdapter {
+function assertSessionStoreAdapter(value: unknown, path: string): asserts value is SessionStoreAdapter {
   const missing = METHODS.filter(
-    (name) => typeof (value as Record<string, unknown> | undefined)?.[name] !== 'function',
+    (name) => typeof (value as Record<string, unknown> | null | undefined)?.[name] !== 'function',
   );
   if (missing.length > 0) {
     throw new SessionsConfigurationError(
       `${path} must have the methods ${METHODS.join(', ')}; it lacks ${missing.join(', ')}.`,
     );
   }
+}
+
+function isDuration(value: unknown): boolean {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
 }

@@ -1,6 +1,7 @@
 import { type JsonObject } from '../common/json.js';
 import { SessionNotFoundError } from './session.errors.js';
 import { type NewSession, type Session, type SessionTouch } from './session.js';
+import { compareSessions, decodeCursor } from './session.cursor.js';
 import { type SessionQuery } from './session.inputs.js';
 import {
   expired,
@@ -13,8 +14,8 @@ import {
 } from './session.lifecycle.js';
 import { type AtomicSessionStoreAdapter, type SessionStoreAdapter } from './session.store.js';
 
-/** A foreign store may know no `activeBefore` and no cursor, so there is nothing to page by. */
 const ALL = Number.MAX_SAFE_INTEGER;
+const DEFAULT_LIMIT = 50;
 
 /**
  * The atomic interface over a foreign store that has only the five basic methods (SES-15): it reads, changes and
@@ -31,8 +32,9 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
     return this.adapter.fetchById(sessionId);
   }
 
-  fetchMany(query: SessionQuery): Promise<Session[]> {
-    return this.adapter.fetchMany(query);
+  async fetchMany(query: SessionQuery): Promise<Session[]> {
+    if (query.cursor === undefined && query.activeBefore === undefined) return this.adapter.fetchMany(query);
+    return (await this.matching(query)).slice(0, query.limit ?? DEFAULT_LIMIT);
   }
 
   update(sessionId: string, patch: Partial<Session>): Promise<Session> {
@@ -75,9 +77,8 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
   }
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
-    const activeBefore = new Date(Date.now() - idleMs).toISOString();
-    const active = await this.adapter.fetchMany({ state: 'active', activeBefore, limit: ALL });
-    const stale = active.filter((session) => session.lastActivityAt < activeBefore).slice(-limit);
+    const activeBefore = new Date(Math.max(0, Date.now() - idleMs)).toISOString();
+    const stale = (await this.matching({ state: 'active', activeBefore })).reverse().slice(0, limit);
     const changed: Session[] = [];
     let failure: Error | undefined;
     for (const session of stale) {
@@ -93,12 +94,27 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
   }
 
   async count(query: SessionQuery): Promise<number> {
-    return (await this.adapter.fetchMany({ ...query, limit: ALL })).length;
+    const { cursor: _, ...conditions } = query;
+    return (await this.matching(conditions)).length;
   }
 
   /** A foreign store has no tombstones; the rest of the data has. */
   erase(sessionId: string): Promise<void> {
     return this.adapter.delete(sessionId);
+  }
+
+  /** Every match in order. A foreign store may know no cursor and ignore `activeBefore`. */
+  private async matching({ cursor, limit: _, ...query }: SessionQuery): Promise<Session[]> {
+    const { activeBefore } = query;
+    const after = cursor === undefined ? undefined : decodeCursor(cursor);
+    const found = await this.adapter.fetchMany({ ...query, limit: ALL });
+    return found
+      .filter(
+        (session) =>
+          (activeBefore === undefined || session.lastActivityAt < activeBefore) &&
+          (after === undefined || compareSessions(after, session) < 0),
+      )
+      .sort(compareSessions);
   }
 
   private async find(sessionId: string): Promise<Session> {

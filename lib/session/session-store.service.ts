@@ -6,7 +6,7 @@ import { InvalidInputError } from '../common/sessions.error.js';
 import { PortableSessionStore } from './portable-session-store.js';
 import { decodeCursor, encodeCursor } from './session.cursor.js';
 import { type NewSession, type Session, type SessionTouch } from './session.js';
-import { CreateSessionInput, SessionQuery } from './session.inputs.js';
+import { CreateSessionInput, SessionQuery, SweepStaleOptions } from './session.inputs.js';
 import { type AtomicSessionStoreAdapter, isAtomic, type SessionStoreAdapter } from './session.store.js';
 
 export interface SessionStoreSettings {
@@ -61,9 +61,9 @@ export class SessionStore {
    */
   async create(input: CreateSessionInput): Promise<Session> {
     const checked = checkInput(CreateSessionInput, input, 'input');
-    const { id = this.generateId(), userId, workspaceId, initialSurfaceId } = checked;
+    const { id = this.generateId(), userId, workspaceId, initialSurfaceId, metadata: given = {} } = checked;
     assertId(id, 'input.id');
-    const metadata = toJsonObject(checked.metadata ?? {}, 'metadata');
+    const metadata = toJsonObject(given, 'metadata');
     stringifyWithin(metadata, this.maxMetadataBytes, `The metadata of session ${id}`);
     const draft: NewSession = {
       id,
@@ -89,10 +89,13 @@ export class SessionStore {
 
   /** As `find`, with the cursor of the page that follows. */
   async page(query: SessionQuery = {}): Promise<SessionPage> {
-    const limit = checkQuery(query).limit ?? DEFAULT_LIMIT;
-    const sessions = await this.find({ ...query, limit });
-    const last = sessions.at(-1);
-    return last && sessions.length === limit ? { sessions, nextCursor: encodeCursor(last) } : { sessions };
+    const checked = checkQuery(query);
+    const { limit = DEFAULT_LIMIT } = checked;
+    if (limit === 0) return { sessions: [] };
+    // One more than the page tells whether another page follows.
+    const found = await this.adapter.fetchMany({ ...checked, limit: limit + 1 });
+    const sessions = found.slice(0, limit);
+    return found.length > limit ? { sessions, nextCursor: encodeCursor(sessions[limit - 1]) } : { sessions };
   }
 
   /** How many sessions match, whatever the limit. */
@@ -141,11 +144,10 @@ export class SessionStore {
    * Suspends every active session that was idle strictly longer than `ttlMs` and returns those (SES-09).
    * Works in batches; the cost follows the number of stale sessions.
    * @param ttlMs milliseconds; default: the store's TTL
-   * @param options.maxSessions stops after about this many, for runs that must be short
    */
-  async sweepStale(ttlMs: number = this.ttlMs, options: { maxSessions?: number } = {}): Promise<Session[]> {
+  async sweepStale(ttlMs: number = this.ttlMs, options: SweepStaleOptions = {}): Promise<Session[]> {
     assertTtl(ttlMs, 'ttlMs');
-    const { maxSessions = Infinity } = options;
+    const { maxSessions = Infinity } = checkInput(SweepStaleOptions, options, 'options');
     const swept: Session[] = [];
     while (swept.length < maxSessions) {
       const limit = Math.min(SWEEP_BATCH, maxSessions - swept.length);

@@ -64,6 +64,14 @@ export class SessionQuery {
   cursor?: string;
 }
 
+/** How much one call of `SessionStore.sweepStale` does (SES-09). */
+export class SweepStaleOptions {
+  /** Stops after this many, for runs that must be short. Default: goes on until nothing stale is left. */
+  @Optional()
+  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
+  maxSessions?: number;
+}
+
 function isStateFilter(value: unknown): boolean {
   const states: unknown[] = Array.isArray(value) ? value : [value];
   return states.length > 0 && states.every((state) => SESSION_STATES.includes(state as SessionState));

@@ -187,10 +187,11 @@ function isBusy(error: unknown): boolean {
 
 /** Typed errors of the domain pass; what SQLite says becomes "the store is unavailable". */
 function asStoreError(error: unknown): unknown {
-  if (error instanceof SessionsError || !(error instanceof Error)) return error;
-  const { code } = error as { code?: unknown };
+  if (error instanceof SessionsError) return error;
+  // By name: an error of another realm is no instance of this one's Error.
+  const { name, message, code } = error as { name?: unknown; message?: unknown; code?: unknown };
   const fromSqlite =
-    error.name === 'SqliteError' || (error instanceof TypeError && error.message.includes('database connection'));
+    name === 'SqliteError' || (name === 'TypeError' && String(message).includes('database connection'));
   if (!fromSqlite) return error;
   return new StoreUnavailableError(`The SQLite store failed${typeof code === 'string' ? ` (${code})` : ''}.`, {
     cause: error,

@@ -1,0 +1,178 @@
+import {
+  type AffinityResolver,
+  defaultAffinityResolver,
+  type InboundMessage,
+  InvalidInputError,
+  resolveSession,
+  type Session,
+  SessionStore,
+} from 'nestjs-agent-sessions';
+import { type ConformanceTarget } from '../../lib/testing/index.js';
+import { mintId } from '../../lib/common/ids.js';
+import { STORES } from '../support/stores.js';
+
+// Under SES-17, what the root entry offers without Nest; SES-16 promises more for concurrent resolves.
+describe.each(STORES)('affinity over $name', ({ open }) => {
+  let target: ConformanceTarget;
+  let store: SessionStore;
+  let resolver: AffinityResolver;
+  let userId: string;
+
+  beforeAll(async () => {
+    target = open();
+    await target.adapter.init?.();
+    store = new SessionStore(target.adapter.sessions);
+    resolver = defaultAffinityResolver(store);
+  });
+
+  afterAll(async () => {
+    await target.adapter.close?.();
+  });
+
+  beforeEach(() => {
+    userId = mintId();
+  });
+
+  const resolve = (message: Partial<InboundMessage> = {}) => resolveSession({ userId, ...message }, store, resolver);
+
+  it('SES-17 creates a session when there is none to continue', async () => {
+    const session = await resolve({ workspaceId: 'acme', surfaceId: 'web' });
+
+    expect(session).toMatchObject({
+      userId,
+      workspaceId: 'acme',
+      state: 'created',
+      attachedSurfaces: ['web'],
+      version: 1,
+    });
+    expect(await store.get(session.id)).toEqual(session);
+    expect(await resolve()).toMatchObject({ userId, state: 'created', attachedSurfaces: [] });
+  });
+
+  it('SES-17 continues a session, touches it, and attaches the surface', async () => {
+    const { id } = await store.create({ userId });
+    const session = await resolve({ surfaceId: 'web' });
+
+    expect(session).toMatchObject({ id, state: 'active', attachedSurfaces: ['web'] });
+    expect(await store.get(id)).toEqual(session);
+    expect(await store.count({ userId })).toBe(1);
+  });
+
+  it('SES-17 honours the session that a message names when it is its own', async () => {
+    const named = await store.create({ userId });
+    await touched();
+
+    expect(await resolve({ sessionId: named.id })).toMatchObject({ id: named.id, state: 'active' });
+  });
+
+  it("SES-17 does not touch a session that is another user's, another workspace's, expired or unknown", async () => {
+    const foreign = await store.create({ userId: mintId(), workspaceId: 'acme' });
+    const elsewhere = await store.create({ userId, workspaceId: 'other' });
+    const nowhere = await store.create({ userId });
+    const over = await store.expire((await store.create({ userId, workspaceId: 'acme' })).id);
+
+    for (const before of [foreign, elsewhere, nowhere, over]) {
+      const session = await resolve({ workspaceId: 'acme', sessionId: before.id });
+      expect(session.id).not.toBe(before.id);
+      expect(session).toMatchObject({ userId, workspaceId: 'acme' });
+      expect(await store.get(before.id)).toEqual(before);
+    }
+    expect((await resolve({ sessionId: mintId() })).id).toBe(nowhere.id);
+  });
+
+  it('SES-17 prefers the session that holds the surface to a more recent one', async () => {
+    const holder = await store.create({ userId, initialSurfaceId: 'web' });
+    const recent = await touched();
+
+    expect((await resolver.resolve(userId, 'web'))?.id).toBe(holder.id);
+    expect((await resolver.resolve(userId, 'slack'))?.id).toBe(recent.id);
+    expect((await resolver.resolve(userId))?.id).toBe(recent.id);
+  });
+
+  it('SES-17 prefers active to suspended to created ones, and continues no expired one', async () => {
+    const created = await store.create({ userId });
+    const suspended = await insert('suspended', 3);
+    const active = await insert('active', 9);
+    const order: (string | undefined)[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      const found = await resolver.resolve(userId);
+      order.push(found?.id);
+      if (found) await store.expire(found.id);
+    }
+    expect(order).toEqual([active.id, suspended.id, created.id, undefined]);
+  });
+
+  it('SES-17 prefers the most recently active of several', async () => {
+    const older = await insert('active', 9);
+    const newer = await insert('active', 3);
+    const oldest = await insert('active', 20);
+    expect((await resolver.resolve(userId))?.id).toBe(newer.id);
+    await store.touch(oldest.id);
+    expect((await resolver.resolve(userId))?.id).toBe(oldest.id);
+    expect(await store.get(older.id)).toEqual(older);
+  });
+
+  it('SES-17 stays in the workspace of the message, and outside of any when it names none', async () => {
+    const acme = await store.create({ userId, workspaceId: 'acme' });
+    const none = await store.create({ userId });
+    await touched({ workspaceId: 'other' });
+
+    expect((await resolver.resolve(userId, undefined, { userId, workspaceId: 'acme' }))?.id).toBe(acme.id);
+    expect((await resolver.resolve(userId, undefined, { userId }))?.id).toBe(none.id);
+    expect(await resolver.resolve(userId, undefined, { userId, workspaceId: 'third' })).toBeNull();
+  });
+
+  it('SES-17 finds the session outside of any workspace behind many inside one', async () => {
+    const own = await store.create({ userId });
+    await Promise.all(Array.from({ length: 120 }, () => store.create({ userId, workspaceId: 'acme' })));
+    await target.adapter.sessions.update(own.id, { lastActivityAt: '2001-01-01T00:00:00.000Z' });
+
+    expect((await resolver.resolve(userId))?.id).toBe(own.id);
+  });
+
+  it('SES-17 asks a resolver of the application, with user, surface and message', async () => {
+    const asked: unknown[] = [];
+    const mine = await store.create({ userId: mintId() });
+    const message = { userId, surfaceId: 'web', workspaceId: 'acme' };
+    const own: AffinityResolver = {
+      resolve: async (...question) => {
+        asked.push(question);
+        return mine;
+      },
+    };
+
+    expect(await resolveSession(message, store, own)).toMatchObject({ id: mine.id, attachedSurfaces: ['web'] });
+    expect(asked).toEqual([[userId, 'web', message]]);
+  });
+
+  it('SES-17 refuses a message with malformed ids, and stores nothing', async () => {
+    await expect(resolve({ sessionId: "'; --" })).rejects.toBeInstanceOf(InvalidInputError);
+    await expect(resolve({ surfaceId: '' })).rejects.toBeInstanceOf(InvalidInputError);
+    await expect(resolve({ workspaceId: '\ud83d' })).rejects.toBeInstanceOf(InvalidInputError);
+    await expect(resolve({ userId: '' })).rejects.toBeInstanceOf(InvalidInputError);
+    expect(await store.count({ userId })).toBe(0);
+  });
+
+  async function touched(input: { workspaceId?: string } = {}): Promise<Session> {
+    return store.touch((await store.create({ userId, ...input })).id);
+  }
+
+  /** A session of the user that was last active some hours ago. */
+  async function insert(state: 'active' | 'suspended', hoursAgo: number): Promise<Session> {
+    const { createdAt } = await store.create({ userId: mintId() });
+    const then = new Date(Date.parse(createdAt) - hoursAgo * 3_600_000).toISOString();
+    const session: Session = {
+      id: mintId(),
+      userId,
+      state,
+      createdAt: then,
+      lastActivityAt: then,
+      stateChangedAt: then,
+      attachedSurfaces: [],
+      metadata: {},
+      version: 2,
+    };
+    await target.adapter.sessions.insert(session);
+    return session;
+  }
+});

@@ -1,0 +1,278 @@
+import { ConsoleLogger, Logger, type LoggerService } from '@nestjs/common';
+import {
+  createSessionStore,
+  defaultAffinityResolver,
+  InMemorySessionStoreAdapter,
+  type Session,
+  SessionConflictError,
+  SessionNotFoundError,
+  type SessionQuery,
+  SessionStateError,
+  type SessionStore,
+  type SessionStoreAdapter,
+  SurfaceLimitError,
+} from 'nestjs-agent-sessions';
+import { mintId } from '../../lib/common/ids.js';
+import { failureOf } from './expect-error.js';
+
+const HOUR = 3_600_000;
+
+describe('SessionStore over a foreign adapter', () => {
+  let adapter: MapSessionStore;
+  let store: SessionStore;
+  let warnings: string[];
+
+  beforeEach(() => {
+    warnings = recordWarnings();
+    adapter = new MapSessionStore();
+    store = createSessionStore({ adapter: justTheFive(adapter) });
+  });
+
+  afterEach(() => {
+    Logger.overrideLogger(new ConsoleLogger());
+  });
+
+  it('SES-15 works over an object with just the five methods', async () => {
+    const { id, userId } = await store.create({ userId: 'ann', initialSurfaceId: 'web', metadata: { a: 1 } });
+    expect(await store.touchWithOutcome(id)).toMatchObject({ previousState: 'created', session: { state: 'active' } });
+    await store.attachSurface(id, 'slack');
+    await store.attachSurface(id, 'slack');
+    await store.detachSurface(id, 'web');
+    await store.detachSurface(id, 'web');
+    await store.updateMetadata(id, { a: null, b: 2 });
+    const session = await store.get(id);
+
+    expect(session).toMatchObject({
+      state: 'active',
+      attachedSurfaces: ['slack'],
+      metadata: { b: 2 },
+      version: 5,
+    });
+    expect(await store.find({ userId })).toEqual([session]);
+    expect(await store.page({ userId, limit: 1 })).toEqual({ sessions: [session] });
+    expect(await store.count({ surfaceId: 'slack' })).toBe(1);
+    const expired = await store.expire(id);
+    expect(expired.state).toBe('expired');
+    expect(await store.expire(id)).toEqual(expired);
+    expect(adapter.rows.get(id)).toEqual(expired);
+  });
+
+  it('SES-15 says once in the log that it promises no atomicity', async () => {
+    for (let n = 0; n < 5; n += 1) await store.touch((await store.create({ userId: 'ann' })).id);
+
+    expect(warnings).toEqual([expect.stringMatching(/no atomic operations.*can be lost/) as unknown]);
+  });
+
+  it('SES-15 says nothing over an adapter of ours', async () => {
+    warnings = recordWarnings();
+    await createSessionStore({ adapter: new InMemorySessionStoreAdapter() }).create({ userId: 'ann' });
+
+    expect(warnings).toEqual([]);
+  });
+
+  it('SES-15 refuses what every store refuses, and writes nothing', async () => {
+    const { id } = await store.create({ userId: 'ann', initialSurfaceId: 'web' });
+    const small = createSessionStore({ adapter: justTheFive(adapter), maxSurfacesPerSession: 1 });
+    await expect(store.create({ id, userId: 'bob' })).rejects.toBeInstanceOf(SessionConflictError);
+    await expect(small.attachSurface(id, 'slack')).rejects.toBeInstanceOf(SurfaceLimitError);
+    const expired = await store.expire(id);
+    await expect(store.touch(id)).rejects.toBeInstanceOf(SessionStateError);
+    await expect(store.attachSurface(id, 'slack')).rejects.toBeInstanceOf(SessionStateError);
+
+    expect(await store.get(id)).toEqual(expired);
+    expect(await store.get('unknown')).toBeNull();
+    for (const method of ['touch', 'expire'] as const) {
+      expect(await failureOf(() => store[method]('unknown'))).toBeInstanceOf(SessionNotFoundError);
+    }
+  });
+
+  it('SES-15 lets a failure of the store through as it is', async () => {
+    const failure = new Error('The disk is full.');
+    const { id } = await store.create({ userId: 'ann' });
+    adapter.fail = () => failure;
+
+    expect(await failureOf(() => store.get(id))).toBe(failure);
+    expect(await failureOf(() => store.touch(id))).toBe(failure);
+    expect(await failureOf(() => store.find())).toBe(failure);
+  });
+
+  it('SES-04 SES-15 pages over a store that knows no cursor', async () => {
+    const ids = (await createMany(7)).map(({ id }) => id);
+    const pages: (readonly Session[])[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await store.page({ userId: 'ann', limit: 3, ...(cursor === undefined ? {} : { cursor }) });
+      pages.push(page.sessions);
+      cursor = page.nextCursor;
+    } while (cursor !== undefined && pages.length < 20);
+
+    expect(pages.map((page) => page.length)).toEqual([3, 3, 1]);
+    expect(pages.flat().map(({ id }) => id)).toEqual([...ids].sort());
+  });
+
+  it('SES-04 SES-15 finds and counts by activeBefore over a store that does not know it', async () => {
+    const [first, second, third] = await createMany(3);
+    for (const [index, { id }] of [first, second, third].entries()) adapter.age(id, index * HOUR);
+    const activeBefore = adapter.rows.get(second.id)?.lastActivityAt ?? '';
+
+    expect((await store.find({ activeBefore })).map(({ id }) => id)).toEqual([third.id]);
+    expect(await store.count({ activeBefore })).toBe(1);
+    expect(await store.count()).toBe(3);
+  });
+
+  it('SES-15 SES-17 looks for a session to continue however many the user has elsewhere', async () => {
+    await createMany(120, { workspaceId: 'elsewhere' });
+    const resolver = defaultAffinityResolver(store);
+    expect(await resolver.resolve('ann', 'web')).toBeNull();
+
+    const own = await store.create({ userId: 'ann' });
+    expect(await resolver.resolve('ann', 'web')).toEqual(own);
+  });
+
+  it('SES-09 SES-15 suspends what was idle for longer, the longest idle first', async () => {
+    const [fresh, two, three, four] = await createMany(4);
+    for (const { id } of [fresh, two, three, four]) await store.touch(id);
+    adapter.age(two.id, 2 * HOUR);
+    adapter.age(three.id, 3 * HOUR);
+    adapter.age(four.id, 4 * HOUR);
+    const aged = adapter.rows.get(four.id);
+    const idsOf = (sessions: readonly Session[]) => sessions.map(({ id }) => id);
+
+    expect(await store.sweepStale(Number.MAX_VALUE)).toEqual([]);
+    const [first, ...others] = await store.sweepStale(HOUR, { maxSessions: 1 });
+    expect(others).toEqual([]);
+    expect(first).toEqual({ ...aged, state: 'suspended', stateChangedAt: first.stateChangedAt, version: 3 });
+    expect(idsOf(await store.sweepStale(HOUR))).toEqual([three.id, two.id]);
+    expect(await store.sweepStale(HOUR)).toEqual([]);
+    expect(await store.get(fresh.id)).toMatchObject({ state: 'active' });
+  });
+
+  it('SES-09 loses no other session when one cannot be suspended', async () => {
+    const sessions = await createMany(5);
+    for (const { id } of sessions) {
+      await store.touch(id);
+      adapter.age(id, 2 * HOUR);
+    }
+    const [, broken, deleted] = sessions;
+    adapter.fail = (method, id) => {
+      if (method !== 'update') return undefined;
+      if (id === broken.id) return new Error('This row is locked.');
+      return id === deleted.id ? new SessionNotFoundError(id) : undefined;
+    };
+    const swept = await store.sweepStale(HOUR);
+
+    expect(swept).toHaveLength(3);
+    for (const { id } of swept) expect([broken.id, deleted.id]).not.toContain(id);
+    expect(await store.get(broken.id)).toMatchObject({ state: 'active' });
+  });
+
+  it('SES-09 fails when no session could be suspended', async () => {
+    const failure = new Error('The store is read only.');
+    const [{ id }] = await createMany(1);
+    await store.touch(id);
+    adapter.age(id, 2 * HOUR);
+    adapter.fail = (method) => (method === 'update' ? failure : undefined);
+
+    expect(await failureOf(() => store.sweepStale(HOUR))).toBe(failure);
+  });
+
+  /** Sessions of ann with ascending ids, all created at one moment. */
+  async function createMany(count: number, input: { workspaceId?: string } = {}): Promise<Session[]> {
+    const prefix = mintId();
+    const now = new Date().toISOString();
+    const sessions: Session[] = [];
+    for (let n = 0; n < count; n += 1) {
+      const session = await store.create({ id: `${prefix}-${String(n).padStart(4, '0')}`, userId: 'ann', ...input });
+      sessions.push(await adapter.update(session.id, { createdAt: now, lastActivityAt: now }));
+    }
+    return sessions;
+  }
+});
+
+/** As somebody may write one who read no more than the five signatures: it knows neither cursor nor `activeBefore`. */
+class MapSessionStore implements SessionStoreAdapter {
+  readonly rows = new Map<string, Session>();
+  fail: (method: string, sessionId?: string) => Error | undefined = () => undefined;
+
+  async insert(session: Session): Promise<void> {
+    this.check('insert', session.id);
+    if (this.rows.has(session.id)) throw new SessionConflictError(session.id);
+    this.rows.set(session.id, structuredClone(session));
+  }
+
+  async fetchById(sessionId: string): Promise<Session | null> {
+    this.check('fetchById', sessionId);
+    return structuredClone(this.rows.get(sessionId) ?? null);
+  }
+
+  async fetchMany({
+    userId,
+    workspaceId,
+    state,
+    surfaceId,
+    activeAfter,
+    limit = 50,
+  }: SessionQuery): Promise<Session[]> {
+    this.check('fetchMany');
+    const found = [...this.rows.values()].filter(
+      (session) =>
+        (userId === undefined || session.userId === userId) &&
+        (workspaceId === undefined || session.workspaceId === workspaceId) &&
+        (state === undefined || [state].flat().includes(session.state)) &&
+        (surfaceId === undefined || session.attachedSurfaces.includes(surfaceId)) &&
+        (activeAfter === undefined || session.lastActivityAt > activeAfter),
+    );
+    const keyOf = ({ lastActivityAt, createdAt }: Session) => `${lastActivityAt} ${createdAt}`;
+    found.sort((a, b) => (keyOf(b) < keyOf(a) ? -1 : keyOf(b) > keyOf(a) ? 1 : a.id < b.id ? -1 : 1));
+    return structuredClone(found.slice(0, limit));
+  }
+
+  async update(sessionId: string, patch: Partial<Session>): Promise<Session> {
+    this.check('update', sessionId);
+    const before = this.rows.get(sessionId);
+    if (!before) throw new SessionNotFoundError(sessionId);
+    const after = structuredClone({ ...before, ...patch });
+    this.rows.set(sessionId, after);
+    return structuredClone(after);
+  }
+
+  async delete(sessionId: string): Promise<void> {
+    this.check('delete', sessionId);
+    this.rows.delete(sessionId);
+  }
+
+  /** Lets a session's last activity be that long ago. */
+  age(sessionId: string, ms: number): void {
+    const session = this.rows.get(sessionId);
+    if (!session) throw new Error(`There is no session ${sessionId}.`);
+    const lastActivityAt = new Date(Date.parse(session.lastActivityAt) - ms).toISOString();
+    this.rows.set(sessionId, { ...session, lastActivityAt });
+  }
+
+  private check(method: string, sessionId?: string): void {
+    const failure = this.fail(method, sessionId);
+    if (failure) throw failure;
+  }
+}
+
+function justTheFive(adapter: SessionStoreAdapter): SessionStoreAdapter {
+  return {
+    insert: (session) => adapter.insert(session),
+    fetchById: (sessionId) => adapter.fetchById(sessionId),
+    fetchMany: (query) => adapter.fetchMany(query),
+    update: (sessionId, patch) => adapter.update(sessionId, patch),
+    delete: (sessionId) => adapter.delete(sessionId),
+  };
+}
+
+/** The warnings that are logged from now on. */
+function recordWarnings(): string[] {
+  const warnings: string[] = [];
+  const logger: LoggerService = {
+    log: () => {},
+    error: () => {},
+    warn: (message: string) => warnings.push(message),
+  };
+  Logger.overrideLogger(logger);
+  return warnings;
+}

@@ -1,0 +1,177 @@
+import {
+  type CreateSessionInput,
+  InvalidInputError,
+  SessionStore,
+  type SessionStoreSettings,
+  StateSerializationError,
+  TooLargeError,
+} from 'nestjs-agent-sessions';
+import { type ConformanceTarget } from '../../lib/testing/index.js';
+import { mintId } from '../../lib/common/ids.js';
+import { STORES } from '../support/stores.js';
+import { badIds, badMetadata, badNames } from './bad-inputs.js';
+import { expectError, failureOf } from './expect-error.js';
+
+const HOUR = 3_600_000;
+
+describe.each(STORES)('SessionStore input over $name', ({ open }) => {
+  let target: ConformanceTarget;
+  let store: SessionStore;
+  const storeWith = (settings: SessionStoreSettings) => new SessionStore(target.adapter.sessions, settings);
+  const create = (input: Partial<CreateSessionInput> = {}) => store.create({ userId: mintId(), ...input });
+
+  beforeAll(async () => {
+    target = open();
+    await target.adapter.init?.();
+    store = storeWith({});
+  });
+
+  afterAll(async () => {
+    await target.adapter.close?.();
+  });
+
+  const created = (input: unknown) => store.create(input as CreateSessionInput);
+  const user = { userId: 'ann' };
+
+  it.each<[what: string, input: unknown, path: string]>([
+    ['nothing', undefined, 'input'],
+    ['null', null, 'input'],
+    ['a text', 'ann', 'input'],
+    ['an array', [], 'input'],
+    ['a Date', new Date(), 'input'],
+    ['no user', {}, 'input.userId'],
+    ['an unknown key', { ...user, userid: 'ann' }, 'input.userid'],
+    ['a key of the record', { ...user, state: 'active' }, 'input.state'],
+    ['a key named __proto__', JSON.parse('{"userId":"ann","__proto__":{"admin":true}}'), 'input'],
+    ['a key named constructor', { ...user, constructor: 1 }, 'input'],
+    ['a key named toString', { ...user, toString: 1 }, 'input'],
+    ...badNames.map((name): [string, unknown, string] => [`user ${show(name)}`, { userId: name }, 'input.userId']),
+    ...badNames.map((name): [string, unknown, string] => [
+      `workspace ${show(name)}`,
+      { ...user, workspaceId: name },
+      'input.workspaceId',
+    ]),
+    ...badNames.map((name): [string, unknown, string] => [
+      `surface ${show(name)}`,
+      { ...user, initialSurfaceId: name },
+      'input.initialSurfaceId',
+    ]),
+    ...badIds.map((id): [string, unknown, string] => [`id ${show(id)}`, { ...user, id }, 'input.id']),
+  ])('SES-02 SES-14 refuses to create from %s', async (_, input, path) => {
+    const before = await store.count();
+    const error = await failureOf(() => created(input));
+
+    expectError(error, InvalidInputError, 'INVALID_INPUT');
+    expect(error).toMatchObject({ path });
+    expect(await store.count()).toBe(before);
+  });
+
+  it.each(badMetadata)('SES-12 SES-14 refuses metadata that is or holds %s', async (_, metadata, path) => {
+    const before = await create({ metadata: { a: 1 } });
+    const sessions = await store.count();
+    const errors = [
+      await failureOf(() => created({ ...user, metadata })),
+      await failureOf(() => store.updateMetadata(before.id, metadata as Record<string, unknown>)),
+    ];
+
+    for (const error of errors) {
+      expectError(error, StateSerializationError, 'STATE_NOT_SERIALIZABLE');
+      expect(error).toMatchObject({ path });
+    }
+    expect(await store.get(before.id)).toEqual(before);
+    expect(await store.count()).toBe(sessions);
+  });
+
+  it('SES-12 refuses metadata that is left out of an update', async () => {
+    const before = await create();
+    const error = await failureOf(() => store.updateMetadata(before.id, undefined as never));
+
+    expectError(error, StateSerializationError, 'STATE_NOT_SERIALIZABLE');
+    expect(await store.get(before.id)).toEqual(before);
+  });
+
+  it('SES-12 refuses metadata over its limit in UTF-8 bytes, on create and as the result of an update', async () => {
+    const small = storeWith({ maxMetadataBytes: 30 });
+    const id = mintId();
+    // 11 characters around each text, and an emoji takes 4 bytes.
+    const onCreate = await failureOf(() => small.create({ id, ...user, metadata: { text: '👩👩👩👩👩' } }));
+    expectError(onCreate, TooLargeError, 'TOO_LARGE');
+    expect(onCreate).toMatchObject({ bytes: 31, maxBytes: 30 });
+    expect(await small.get(id)).toBeNull();
+
+    const before = await small.create({ id, ...user, metadata: { text: '0123456789' } });
+    const onUpdate = await failureOf(() => small.updateMetadata(id, { more: '0123456789' }));
+    expectError(onUpdate, TooLargeError, 'TOO_LARGE');
+    expect(await small.get(id)).toEqual(before);
+    expect((await small.updateMetadata(id, { text: null, more: '0123456789' })).metadata).toEqual({
+      more: '0123456789',
+    });
+  });
+
+  it('SES-12 takes 65,536 bytes of metadata by default', async () => {
+    const text = 'x'.repeat(65_536 - '{"text":""}'.length);
+    await expect(create({ metadata: { text } })).resolves.toMatchObject({ version: 1 });
+    await expect(create({ metadata: { text: `${text}x` } })).rejects.toBeInstanceOf(TooLargeError);
+  });
+
+  it.each(badIds)('SES-13 refuses %p as an id everywhere', async (bad) => {
+    const id = bad as string;
+    const calls: (() => Promise<unknown>)[] = [
+      () => store.get(id),
+      () => store.touch(id),
+      () => store.touchWithOutcome(id),
+      () => store.attachSurface(id, 'web'),
+      () => store.detachSurface(id, 'web'),
+      () => store.expire(id),
+      () => store.updateMetadata(id, {}),
+    ];
+    for (const call of calls) {
+      const error = await failureOf(call);
+      expectError(error, InvalidInputError, 'INVALID_INPUT');
+      expect(error).toMatchObject({ path: 'sessionId' });
+    }
+  });
+
+  it.each(badNames)('SES-06 refuses %p as a surface', async (bad) => {
+    const before = await create({ initialSurfaceId: 'web' });
+    for (const method of ['attachSurface', 'detachSurface'] as const) {
+      const error = await failureOf(() => store[method](before.id, bad as string));
+      expectError(error, InvalidInputError, 'INVALID_INPUT');
+      expect(error).toMatchObject({ path: 'surfaceId' });
+    }
+    expect(await store.get(before.id)).toEqual(before);
+  });
+
+  it.each([-1, NaN, Infinity, -Infinity, '1000', null, {}, 1n])(
+    'SES-09 refuses %p as a time to live',
+    async (ttlMs) => {
+      const before = await store.touch((await create()).id);
+      await target.elapse?.(HOUR);
+      const error = await failureOf(() => store.sweepStale(ttlMs as number));
+
+      expectError(error, InvalidInputError, 'INVALID_INPUT');
+      expect(error).toMatchObject({ path: 'ttlMs' });
+      expect(await store.get(before.id)).toEqual(before);
+    },
+  );
+
+  it.each<[options: unknown, path: string]>([
+    [{ maxSessions: -1 }, 'options.maxSessions'],
+    [{ maxSessions: 1.5 }, 'options.maxSessions'],
+    [{ maxSessions: NaN }, 'options.maxSessions'],
+    [{ maxSessions: '5' }, 'options.maxSessions'],
+    [{ maxSessions: null }, 'options.maxSessions'],
+    [{ max: 5 }, 'options.max'],
+    [null, 'options'],
+    [5, 'options'],
+  ])('SES-09 refuses %p as options of a sweep', async (options, path) => {
+    const error = await failureOf(() => store.sweepStale(0, options as object));
+
+    expectError(error, InvalidInputError, 'INVALID_INPUT');
+    expect(error).toMatchObject({ path });
+  });
+});
+
+function show(value: unknown): string {
+  return typeof value === 'string' && value.length > 20 ? `of ${value.length} characters` : JSON.stringify(value);
+}

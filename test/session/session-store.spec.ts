@@ -1,0 +1,347 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import {
+  type CreateSessionInput,
+  InMemorySessionStoreAdapter,
+  InvalidInputError,
+  type Session,
+  SessionConflictError,
+  SessionNotFoundError,
+  SessionStateError,
+  SessionStore,
+  type SessionStoreSettings,
+  StoreUnavailableError,
+  SurfaceLimitError,
+} from 'nestjs-agent-sessions';
+import { type ConformanceTarget } from '../../lib/testing/index.js';
+import { mintId } from '../../lib/common/ids.js';
+import { sqliteAdapter, STORES, temporaryFolder } from '../support/stores.js';
+import { expectError, failureOf } from './expect-error.js';
+
+const HOUR = 3_600_000;
+
+describe.each(STORES)('SessionStore over $name', ({ open }) => {
+  let target: ConformanceTarget;
+  let store: SessionStore;
+  const storeWith = (settings: SessionStoreSettings) => new SessionStore(target.adapter.sessions, settings);
+  const create = (input: Partial<CreateSessionInput> = {}) => store.create({ userId: mintId(), ...input });
+
+  beforeAll(async () => {
+    target = open();
+    await target.adapter.init?.();
+    store = storeWith({});
+  });
+
+  afterAll(async () => {
+    await target.adapter.close?.();
+  });
+
+  describe('creates', () => {
+    it('SES-02 SES-03 stores what was given and gives it back', async () => {
+      const input = {
+        id: mintId(),
+        userId: mintId(),
+        workspaceId: 'acme',
+        initialSurfaceId: 'web',
+        metadata: { plan: { seats: [1, 2] }, note: null, nothing: undefined },
+      };
+      const session = await store.create(input);
+
+      expect(session).toEqual({
+        id: input.id,
+        userId: input.userId,
+        workspaceId: 'acme',
+        state: 'created',
+        createdAt: session.createdAt,
+        lastActivityAt: session.createdAt,
+        attachedSurfaces: ['web'],
+        metadata: { plan: { seats: [1, 2] }, note: null },
+        version: 1,
+      });
+      expect(session.metadata).not.toHaveProperty('nothing');
+      expect(await store.get(input.id)).toEqual(session);
+      expect(await store.get(mintId())).toBeNull();
+    });
+
+    it('SES-02 begins with no surface and no metadata when none are given', async () => {
+      expect(await create()).toMatchObject({ state: 'created', attachedSurfaces: [], metadata: {} });
+    });
+
+    it('SES-02 mints an id with 128 random bits when none is given', async () => {
+      const ids = await Promise.all(Array.from({ length: 50 }, async () => (await create()).id));
+
+      expect(new Set(ids).size).toBe(50);
+      for (const id of ids) expect(id).toMatch(/^[0-9a-f]{32}$/);
+    });
+
+    it('SES-02 takes the id of a generator, and checks it as any other', async () => {
+      const id = mintId();
+      expect((await storeWith({ generateId: () => id }).create({ userId: 'ann' })).id).toBe(id);
+      await expect(storeWith({ generateId: () => 'no good' }).create({ userId: 'ann' })).rejects.toBeInstanceOf(
+        InvalidInputError,
+      );
+    });
+
+    it('SES-02 copies the metadata deeply', async () => {
+      const metadata = { list: [{ n: 1 }] };
+      const session = await create({ metadata });
+      metadata.list.push({ n: 2 });
+      (session.metadata.list as object[]).push({ n: 3 });
+
+      expect((await store.get(session.id))?.metadata).toEqual({ list: [{ n: 1 }] });
+    });
+
+    it('SES-02 drops keys of a prototype from metadata, however deep', async () => {
+      const metadata = JSON.parse(
+        '{"__proto__":{"polluted":1},"a":{"constructor":2,"b":[{"prototype":3,"c":4}]}}',
+      ) as Record<string, unknown>;
+      const { id } = await create({ metadata });
+      const updated = await store.updateMetadata(id, metadata);
+
+      expect(updated).toMatchObject({ metadata: { a: { b: [{ c: 4 }] } }, version: 1 });
+      expect(Object.keys(updated.metadata)).toEqual(['a']);
+      expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+    });
+
+    it('SES-02 SES-14 refuses a taken id and leaves the stored session as it was', async () => {
+      const before = await create({ metadata: { mine: true } });
+      const error = await failureOf(() => store.create({ id: before.id, userId: 'bob', metadata: { theirs: true } }));
+
+      expectError(error, SessionConflictError, 'SESSION_CONFLICT', `Session already exists: ${before.id}`);
+      expect(error).toMatchObject({ sessionId: before.id });
+      expect(await store.get(before.id)).toEqual(before);
+    });
+  });
+
+  describe('surfaces and lifecycle', () => {
+    it('SES-05 tells a cold start from a running and a resumed session', async () => {
+      const { id } = await create();
+      const states = [
+        (await store.touchWithOutcome(id)).previousState,
+        (await store.touchWithOutcome(id)).previousState,
+      ];
+      await target.adapter.sessions.update(id, { state: 'suspended' });
+      const resumed = await store.touchWithOutcome(id);
+
+      expect([...states, resumed.previousState]).toEqual(['created', 'active', 'suspended']);
+      expect(resumed.session).toEqual(await store.get(id));
+    });
+
+    it('SES-05 SES-14 refuses to touch an expired session', async () => {
+      const { id } = await create();
+      const expired = await store.expire(id);
+
+      for (const method of ['touch', 'touchWithOutcome'] as const) {
+        const error = await failureOf(() => store[method](id));
+        expectError(
+          error,
+          SessionStateError,
+          'SESSION_STATE',
+          `Invalid transition 'touch' from state 'expired' for session ${id}`,
+        );
+        expect(error).toMatchObject({ sessionId: id, currentState: 'expired', attemptedTransition: 'touch' });
+      }
+      expect(await store.get(id)).toEqual(expired);
+    });
+
+    it('SES-06 SES-14 refuses to attach to an expired session, and detaches', async () => {
+      const { id } = await create({ initialSurfaceId: 'web' });
+      await store.expire(id);
+      const error = await failureOf(() => store.attachSurface(id, 'slack'));
+
+      expectError(
+        error,
+        SessionStateError,
+        'SESSION_STATE',
+        `Invalid transition 'attachSurface' from state 'expired' for session ${id}`,
+      );
+      expect(await store.detachSurface(id, 'web')).toMatchObject({ state: 'expired', attachedSurfaces: [] });
+    });
+
+    it('SES-06 attaches 16 surfaces by default, or as many as were set', async () => {
+      const { id } = await create();
+      for (let n = 0; n < 16; n += 1) await store.attachSurface(id, `surface-${n}`);
+      const error = await failureOf(() => store.attachSurface(id, 'one-more'));
+
+      expectError(error, SurfaceLimitError, 'SURFACE_LIMIT');
+      expect(error).toMatchObject({ sessionId: id, limit: 16 });
+      expect((await store.attachSurface(id, 'surface-0')).attachedSurfaces).toHaveLength(16);
+      expect((await storeWith({ maxSurfacesPerSession: 17 }).attachSurface(id, 'one-more')).version).toBe(18);
+    });
+
+    it('SES-08 expires once', async () => {
+      const { id } = await create();
+      const expired = await store.expire(id);
+      expect(expired.state).toBe('expired');
+      expect(await store.expire(id)).toEqual(expired);
+    });
+
+    it('SES-12 merges, and removes what is null', async () => {
+      const { id } = await create({ metadata: { a: 1, b: { c: 1 }, kept: null } });
+      const updated = await store.updateMetadata(id, { a: null, b: { d: 2 }, e: 'new', left: undefined });
+
+      expect(updated.metadata).toEqual({ b: { d: 2 }, e: 'new', kept: null });
+      expect(await store.get(id)).toEqual(updated);
+    });
+
+    it('SES-13 SES-14 says which id is missing', async () => {
+      const id = mintId();
+      const calls: (() => Promise<unknown>)[] = [
+        () => store.touch(id),
+        () => store.touchWithOutcome(id),
+        () => store.attachSurface(id, 'web'),
+        () => store.detachSurface(id, 'web'),
+        () => store.expire(id),
+        () => store.updateMetadata(id, { a: 1 }),
+      ];
+      for (const call of calls) {
+        const error = await failureOf(call);
+        expectError(error, SessionNotFoundError, 'SESSION_NOT_FOUND', `Session not found: ${id}`);
+        expect(error).toMatchObject({ sessionId: id });
+      }
+    });
+  });
+
+  describe('sweeps', () => {
+    const idle = async (count: number, ms: number): Promise<string[]> => {
+      const then = new Date(Date.parse((await create()).createdAt) - ms).toISOString();
+      const ids = Array.from({ length: count }, mintId);
+      const insert = (id: string) =>
+        target.adapter.sessions.insert({
+          id,
+          userId: 'ann',
+          state: 'active',
+          createdAt: then,
+          lastActivityAt: then,
+          attachedSurfaces: [],
+          metadata: {},
+          version: 1,
+        });
+      await Promise.all(ids.map(insert));
+      return ids;
+    };
+
+    beforeEach(() => store.sweepStale(0));
+
+    it('SES-09 suspends what was idle longer than the default TTL of an hour', async () => {
+      const [stale] = await idle(1, HOUR + 60_000);
+      const [fresh] = await idle(1, HOUR - 60_000);
+
+      expect(idsOf(await store.sweepStale())).toEqual([stale]);
+      expect(await store.get(stale)).toMatchObject({ state: 'suspended', version: 2 });
+      expect(await store.get(fresh)).toMatchObject({ state: 'active', version: 1 });
+      expect(await store.sweepStale()).toEqual([]);
+    });
+
+    it('SES-09 takes the TTL of the call before that of the store', async () => {
+      const [stale] = await idle(1, HOUR / 2);
+
+      expect(await store.sweepStale(HOUR)).toEqual([]);
+      expect(idsOf(await storeWith({ defaultTtlMs: HOUR / 4 }).sweepStale())).toEqual([stale]);
+    });
+
+    it('SES-09 goes on over batches until nothing stale is left', async () => {
+      const ids = await idle(1203, 2 * HOUR);
+      expect(idsOf(await store.sweepStale(HOUR)).sort()).toEqual(ids.sort());
+    });
+
+    it('SES-09 stops at a bound, and goes on at the next run', async () => {
+      const ids = await idle(1010, 2 * HOUR);
+      const runs = [
+        await store.sweepStale(HOUR, { maxSessions: 0 }),
+        await store.sweepStale(HOUR, { maxSessions: 7 }),
+        await store.sweepStale(HOUR, { maxSessions: 501 }),
+        await store.sweepStale(HOUR, { maxSessions: 10_000 }),
+      ];
+
+      expect(runs.map((run) => run.length)).toEqual([0, 7, 501, 502]);
+      expect(idsOf(runs.flat()).sort()).toEqual(ids.sort());
+    });
+
+    it('SES-09 suspends no one for a TTL longer than time itself', async () => {
+      await idle(1, 2 * HOUR);
+      expect(await store.sweepStale(Number.MAX_VALUE)).toEqual([]);
+    });
+  });
+
+  it('SES-17 works when its methods are taken off it', async () => {
+    /* eslint-disable @typescript-eslint/unbound-method -- taken off is what is tested */
+    const { create, get, find, page, count, touch, touchWithOutcome, attachSurface, detachSurface } = store;
+    const { expire, sweepStale, updateMetadata } = store;
+    /* eslint-enable @typescript-eslint/unbound-method */
+    const { id, userId } = await create({ userId: mintId() });
+
+    expect(await get(id)).toMatchObject({ id });
+    expect(await find({ userId })).toHaveLength(1);
+    expect((await page({ userId })).sessions).toHaveLength(1);
+    expect(await count({ userId })).toBe(1);
+    expect(await touch(id)).toMatchObject({ state: 'active' });
+    expect(await touchWithOutcome(id)).toMatchObject({ previousState: 'active' });
+    expect(await attachSurface(id, 'web')).toMatchObject({ attachedSurfaces: ['web'] });
+    expect(await detachSurface(id, 'web')).toMatchObject({ attachedSurfaces: [] });
+    expect(await updateMetadata(id, { a: 1 })).toMatchObject({ metadata: { a: 1 } });
+    expect(idsOf(await sweepStale(HOUR))).not.toContain(id);
+    expect(await expire(id)).toMatchObject({ state: 'expired' });
+  });
+});
+
+describe('SessionStore by an injected clock', () => {
+  it('SES-05 never moves activity back, and SES-17 reads the clock at call time', async () => {
+    let now = Date.parse('2026-01-01T00:00:10.000Z');
+    const store = new SessionStore(new InMemorySessionStoreAdapter({ clock: () => now }));
+    const { id } = await store.create({ userId: 'ann' });
+    const first = await store.touch(id);
+    now -= 5000;
+    const second = await store.touch(id);
+    now += 6000;
+    const third = await store.touch(id);
+
+    expect(first.lastActivityAt).toBe('2026-01-01T00:00:10.000Z');
+    expect(second).toEqual(first);
+    expect(third).toMatchObject({ lastActivityAt: '2026-01-01T00:00:11.000Z', version: 3 });
+  });
+
+  it('SES-09 suspends what was idle strictly longer, to the millisecond', async () => {
+    let now = Date.parse('2026-01-01T00:00:00.000Z');
+    const store = new SessionStore(new InMemorySessionStoreAdapter({ clock: () => now }));
+    const { id } = await store.create({ userId: 'ann' });
+    const active = await store.touch(id);
+    now += HOUR;
+    expect(await store.sweepStale()).toEqual([]);
+    now += 1;
+
+    expect(await store.sweepStale()).toEqual([
+      { ...active, state: 'suspended', stateChangedAt: '2026-01-01T01:00:00.001Z', version: 3 },
+    ]);
+  });
+});
+
+describe('SessionStore over a SQLite file that fails', () => {
+  it('SES-03 SES-13 takes no failure of the store for a session that is not there', async () => {
+    const file = join(temporaryFolder(), 'sessions.db');
+    const adapter = sqliteAdapter(file);
+    await adapter.init?.();
+    const store = new SessionStore(adapter.sessions);
+    const { id } = await store.create({ userId: 'ann' });
+    const other = new Database(file);
+    const { name } = other.prepare("SELECT name FROM sqlite_master WHERE name LIKE '%session'").get() as {
+      name: string;
+    };
+    other.exec(`ALTER TABLE "${name}" RENAME TO "away"`);
+
+    for (const call of [() => store.get(id), () => store.find(), () => store.touch(id), () => store.expire(id)]) {
+      expectError(await failureOf(call), StoreUnavailableError, 'STORE_UNAVAILABLE');
+    }
+    other.exec(`ALTER TABLE "away" RENAME TO "${name}"`);
+    other.close();
+    expect(await store.get(id)).toMatchObject({ id, state: 'created' });
+
+    await adapter.close?.();
+    expectError(await failureOf(() => store.get(id)), StoreUnavailableError, 'STORE_UNAVAILABLE');
+    expectError(await failureOf(() => store.touch(id)), StoreUnavailableError, 'STORE_UNAVAILABLE');
+  });
+});
+
+function idsOf(sessions: readonly Session[]): string[] {
+  return sessions.map(({ id }) => id);
+}

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { type FactoryProvider, type ModuleMetadata, type Type } from '@nestjs/common';
 import { Allow } from 'class-validator';
 import { CronTime } from 'cron';
@@ -195,10 +196,10 @@ export function resolveOptions(
   options: SessionsModuleOptions = {},
   env: NodeJS.ProcessEnv = process.env,
 ): SessionsSettings {
-  const given = check(SessionsModuleOptions, options, '');
-  const turns = check(TurnsOptions, given.turns ?? {}, 'turns');
-  const retry = check(RetryOptions, turns.retry ?? {}, 'turns.retry');
-  const backoff = check(BackoffOptions, retry.backoff ?? {}, 'turns.retry.backoff');
+  const given = check(SessionsModuleOptions, '', options);
+  const turns = check(TurnsOptions, 'turns', given.turns);
+  const retry = check(RetryOptions, 'turns.retry', turns.retry);
+  const backoff = check(BackoffOptions, 'turns.retry.backoff', retry.backoff);
   const generateId = given.generateId ?? mintId;
   return {
     adapter: given.adapter ?? memoryAdapter(),
@@ -235,7 +236,8 @@ export function resolveOptions(
   };
 }
 
-function check<T extends object>(type: new () => T, options: unknown, path: string): T {
+/** Left out is fine, `null` is not. */
+function check<T extends object>(type: new () => T, path: string, options: unknown = {}): T {
   const checked = validateInput(type, options, path);
   if ('value' in checked) return checked.value;
   const { path: option, value, rule } = checked.problem;
@@ -245,7 +247,7 @@ function check<T extends object>(type: new () => T, options: unknown, path: stri
 
 function sweepOf(sweep: false | SweepOptions | undefined): SessionsSettings['sweep'] {
   if (sweep === false) return null;
-  const { enabled = true, cron = '*/5 * * * *', maxPerRun = 10_000 } = check(SweepOptions, sweep ?? {}, 'sweep');
+  const { enabled = true, cron = '*/5 * * * *', maxPerRun = 10_000 } = check(SweepOptions, 'sweep', sweep);
   return enabled ? { cron, maxPerRun } : null;
 }
 
@@ -294,9 +296,11 @@ function isCron(value: unknown): boolean {
 }
 
 function show(value: unknown): string {
-  if (typeof value === 'function') return `a function`;
+  if (typeof value === 'function') return 'a function';
+  // Instances may hold what must not be logged, a connection's password for one.
   if (typeof value === 'object' && value !== null && !isPlainObject(value) && !Array.isArray(value)) {
     return `an instance of ${value.constructor.name}`;
   }
-  return JSON.stringify(value) ?? String(value);
+  // Not JSON, which makes null of NaN and fails on bigints and cycles.
+  return inspect(value, { depth: 1, breakLength: Infinity, maxStringLength: 200, maxArrayLength: 20 });
 }

@@ -32,12 +32,12 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
   }
 
   /** One turn, waited for. @throws as `TurnService.execute` */
-  execute(input: TurnInputLike, options: OrchestratorExecuteOptions<State>): Promise<TurnResult> {
+  async execute(input: TurnInputLike, options: OrchestratorExecuteOptions<State>): Promise<TurnResult> {
     return this.find().turns.execute(this.name, input, options);
   }
 
   /** Accepts a turn and returns at once. @throws as `TurnService.submit` */
-  submit(input: TurnInputLike, options: OrchestratorSubmitOptions<State>): Promise<Turn> {
+  async submit(input: TurnInputLike, options: OrchestratorSubmitOptions<State>): Promise<Turn> {
     return this.find().turns.submit(this.name, input, options);
   }
 }

@@ -129,6 +129,13 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
     sessions = app.get(SessionStore);
   });
 
+  let other: HttpApp | undefined;
+
+  afterEach(async () => {
+    await other?.close();
+    other = undefined;
+  });
+
   afterAll(() => app.close());
 
   const get = (path: string) => request(app.getHttpServer()).get(path);
@@ -206,17 +213,16 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
     });
 
     it('NST-11 asks a principal resolver of the application’s own', async () => {
-      const other = await start({
+      other = await start({
         imports: [SessionsModule.forRoot({ principal: async (context) => apiKeyUser(context) })],
         controllers: [ChatController],
       });
       const { id } = await other.get(SessionStore).create({ userId: 'robot', workspaceId: 'acme' });
-      const ask = () => request(other.getHttpServer()).get('/chat').set('x-session-id', id);
+      const server = other.getHttpServer();
+      const ask = () => request(server).get('/chat').set('x-session-id', id);
 
       await ask().set('x-api-key', 'robot-of-acme').expect(200);
       await ask().set('x-user-id', 'robot').set('x-workspace-id', 'acme').expect(401);
-
-      await other.close();
     });
 
     it('NST-11 lets a subclass decide who owns a session', async () => {
@@ -227,19 +233,18 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
     });
 
     it('NST-11 works as a global guard', async () => {
-      const other = await start({
+      other = await start({
         imports: [SessionsModule.forRoot({ principal: () => ({ userId: 'ann' }) })],
         controllers: [GlobalController],
         providers: [{ provide: APP_GUARD, useExisting: SessionGuard }],
       });
       const own = await other.get(SessionStore).create({ userId: 'ann' });
       const foreign = await other.get(SessionStore).create({ userId: 'bob' });
-      const ask = (id: string) => request(other.getHttpServer()).get('/global').set('x-session-id', id);
+      const server = other.getHttpServer();
+      const ask = (id: string) => request(server).get('/global').set('x-session-id', id);
 
       await ask(own.id).expect(200);
       await ask(foreign.id).expect(404);
-
-      await other.close();
     });
   });
 

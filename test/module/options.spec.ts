@@ -1,0 +1,189 @@
+import 'reflect-metadata';
+import { type INestApplicationContext } from '@nestjs/common';
+import {
+  InMemorySessionStoreAdapter,
+  memoryAdapter,
+  SessionsConfigurationError,
+  SessionsModule,
+  type SessionsModuleOptions,
+  SessionStore,
+} from 'nestjs-agent-sessions';
+import { startApplication } from '../support/application.js';
+
+const ADAPTER = 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).';
+const CRON = 'must be a cron expression, for example */5 * * * *.';
+const QUEUE = 'must be a TurnQueue with ring, process, pause, resume and close.';
+const POLICIES = 'must be one of enqueue, reject, interrupt, rollback, latest, replace.';
+const integer = (min: number, max: number) => `must be an integer from ${min} to ${max}.`;
+const TTL = integer(1, 3_153_600_000);
+const MS = integer(0, 2_147_483_647);
+const HOUR_MS = 3_600_000;
+
+const cycle: Record<string, unknown> = {};
+cycle.self = cycle;
+
+/** Wrong options: the option as the message names it, what is allowed, and how its value is shown. */
+const WRONG: readonly [unknown, string, string, string][] = [
+  [{ adapter: {} }, 'adapter', ADAPTER, '{}'],
+  [{ adapter: 'sqlite' }, 'adapter', ADAPTER, "'sqlite'"],
+  [{ adapter: memoryAdapter }, 'adapter', ADAPTER, 'a function'],
+  [{ adapter: new InMemorySessionStoreAdapter() }, 'adapter', ADAPTER, 'an instance of InMemorySessionStoreAdapter'],
+  [{ adapter: null }, 'adapter', ADAPTER, 'null'],
+  [{ ttlSeconds: 0 }, 'ttlSeconds', TTL, '0'],
+  [{ ttlSeconds: -5 }, 'ttlSeconds', TTL, '-5'],
+  [{ ttlSeconds: 1.5 }, 'ttlSeconds', TTL, '1.5'],
+  [{ ttlSeconds: '3600' }, 'ttlSeconds', TTL, "'3600'"],
+  [{ ttlSeconds: NaN }, 'ttlSeconds', TTL, 'NaN'],
+  [{ ttlSeconds: Infinity }, 'ttlSeconds', TTL, 'Infinity'],
+  [{ ttlSeconds: 3600n }, 'ttlSeconds', TTL, '3600n'],
+  [{ ttlSeconds: cycle }, 'ttlSeconds', TTL, '<ref *1> { self: [Circular *1] }'],
+  [{ ttlSeconds: null }, 'ttlSeconds', TTL, 'null'],
+  [{ sweep: true }, 'sweep', 'must be an object.', 'true'],
+  [{ sweep: null }, 'sweep', 'must be an object.', 'null'],
+  [{ sweep: { cron: 'every five minutes' } }, 'sweep.cron', CRON, "'every five minutes'"],
+  [{ sweep: { cron: '61 * * * *' } }, 'sweep.cron', CRON, "'61 * * * *'"],
+  [{ sweep: { cron: 5 } }, 'sweep.cron', CRON, '5'],
+  [{ sweep: { enabled: 'false' } }, 'sweep.enabled', 'must be a boolean.', "'false'"],
+  [{ sweep: { maxPerRun: 0 } }, 'sweep.maxPerRun', integer(1, 10_000_000), '0'],
+  [{ sweep: { corn: '* * * * *' } }, 'sweep.corn', 'is not a known key.', "'* * * * *'"],
+  [{ maxSurfacesPerSession: 1001 }, 'maxSurfacesPerSession', integer(1, 1000), '1001'],
+  [{ maxMetadataBytes: 1 }, 'maxMetadataBytes', integer(2, 16_777_216), '1'],
+  [{ principal: 'user' }, 'principal', 'must be a function of the execution context.', "'user'"],
+  [{ generateId: 'uuid' }, 'generateId', 'must be a function that returns an id.', "'uuid'"],
+  [{ turns: [] }, 'turns', 'must be an object.', '[]'],
+  [{ turns: null }, 'turns', 'must be an object.', 'null'],
+  [{ turns: { queue: { ring() {} } } }, 'turns.queue', QUEUE, '{ ring: [Function: ring] }'],
+  [{ turns: { concurrency: 0 } }, 'turns.concurrency', integer(1, 10_000), '0'],
+  [{ turns: { whenBusy: 'wait' } }, 'turns.whenBusy', POLICIES, "'wait'"],
+  [{ turns: { maxQueuedPerSession: 0 } }, 'turns.maxQueuedPerSession', integer(1, 1_000_000), '0'],
+  [{ turns: { maxInputBytes: -1 } }, 'turns.maxInputBytes', integer(1, 67_108_864), '-1'],
+  [{ turns: { leaseMs: 99 } }, 'turns.leaseMs', integer(100, HOUR_MS), '99'],
+  [{ turns: { reconcileMs: 9 } }, 'turns.reconcileMs', integer(10, HOUR_MS), '9'],
+  [{ turns: { idempotencySeconds: 0 } }, 'turns.idempotencySeconds', integer(1, 31_536_000), '0'],
+  [{ turns: { shutdownGraceMs: -1 } }, 'turns.shutdownGraceMs', integer(0, HOUR_MS), '-1'],
+  [{ turns: { retry: 3 } }, 'turns.retry', 'must be an object.', '3'],
+  [{ turns: { retry: { attempts: 0 } } }, 'turns.retry.attempts', integer(1, 1000), '0'],
+  [{ turns: { retry: { backoff: null } } }, 'turns.retry.backoff', 'must be an object.', 'null'],
+  [
+    { turns: { retry: { backoff: { type: 'linear' } } } },
+    'turns.retry.backoff.type',
+    'must be fixed or exponential.',
+    "'linear'",
+  ],
+  [{ turns: { retry: { backoff: { delayMs: -1 } } } }, 'turns.retry.backoff.delayMs', MS, '-1'],
+  [{ turns: { retry: { backoff: { maxDelayMs: 2 ** 31 } } } }, 'turns.retry.backoff.maxDelayMs', MS, '2147483648'],
+  [{ tllSeconds: 60 }, 'tllSeconds', 'is not a known key.', '60'],
+];
+
+describe('the options of SessionsModule', () => {
+  const env = process.env.SESSION_TTL_SECONDS;
+  let app: INestApplicationContext | undefined;
+
+  afterEach(async () => {
+    if (env === undefined) delete process.env.SESSION_TTL_SECONDS;
+    else process.env.SESSION_TTL_SECONDS = env;
+    await app?.close();
+    app = undefined;
+  });
+
+  const rows = WRONG.map(([options, option, rule, value]) => ({
+    options,
+    message: `SessionsModule: The option ${option} ${rule} It is ${value}.`,
+  }));
+
+  it.each(rows)('NST-03 stops the start: $message', async ({ options, message }) => {
+    const start = startApplication({ imports: [SessionsModule.forRoot(options as SessionsModuleOptions)] });
+
+    await expect(start).rejects.toThrow(new SessionsConfigurationError(message));
+    await expect(start).rejects.toMatchObject({ code: 'CONFIGURATION' });
+  });
+
+  it.each([
+    [null, 'The options must be an object. It is null.'],
+    ['memory', "The options must be an object. It is 'memory'."],
+  ])('NST-03 stops the start when a factory makes %s of them', async (made, message) => {
+    const useFactory = (): SessionsModuleOptions => made as unknown as SessionsModuleOptions;
+
+    const start = startApplication({ imports: [SessionsModule.forRootAsync({ useFactory })] });
+
+    await expect(start).rejects.toThrow(new SessionsConfigurationError(`SessionsModule: ${message}`));
+  });
+
+  it.each(['__proto__', 'constructor', 'hasOwnProperty', 'toString'])(
+    'NST-03 refuses an option named %s, which every object seems to have',
+    async (name) => {
+      const options = JSON.parse(`{ "turns": { "${name}": {} } }`) as SessionsModuleOptions;
+
+      const start = startApplication({ imports: [SessionsModule.forRoot(options)] });
+
+      await expect(start).rejects.toThrow(`The option turns must not have a key named ${name}.`);
+    },
+  );
+
+  it('NST-03 takes what is allowed, at its bounds and left out', async () => {
+    const options: SessionsModuleOptions[] = [
+      {},
+      { turns: {}, sweep: {} },
+      { turns: undefined, sweep: undefined, ttlSeconds: undefined },
+      { ttlSeconds: 1, maxSurfacesPerSession: 1000, turns: { retry: { attempts: 1, backoff: { delayMs: 0 } } } },
+      { sweep: { cron: '*/10 * * * * *', enabled: false } },
+      { sweep: false },
+    ];
+
+    for (const option of options) {
+      const started = await startApplication({ imports: [SessionsModule.forRoot(option)] });
+      await started.close();
+    }
+  });
+
+  it('NST-03 takes the idle time from SESSION_TTL_SECONDS when the option is left out', async () => {
+    process.env.SESSION_TTL_SECONDS = '60';
+
+    expect(await suspendedAfter({}, 60_000)).toBe(false);
+    expect(await suspendedAfter({}, 60_001)).toBe(true);
+  });
+
+  it('NST-03 the option wins over SESSION_TTL_SECONDS', async () => {
+    process.env.SESSION_TTL_SECONDS = '60';
+
+    expect(await suspendedAfter({ ttlSeconds: 120 }, 120_000)).toBe(false);
+    expect(await suspendedAfter({ ttlSeconds: 120 }, 120_001)).toBe(true);
+  });
+
+  it('NST-03 without either, an hour of idleness is allowed', async () => {
+    delete process.env.SESSION_TTL_SECONDS;
+
+    expect(await suspendedAfter({}, HOUR_MS)).toBe(false);
+    expect(await suspendedAfter({}, HOUR_MS + 1)).toBe(true);
+  });
+
+  it.each(['', '0', '-1', '1.5', '1e3', ' 60', '60s', 'an hour', '3153600001'])(
+    'NST-03 stops the start when SESSION_TTL_SECONDS is "%s"',
+    async (text) => {
+      process.env.SESSION_TTL_SECONDS = text;
+
+      const start = startApplication({ imports: [SessionsModule.forRoot()] });
+
+      await expect(start).rejects.toThrow(
+        new SessionsConfigurationError(
+          `SessionsModule: The environment variable SESSION_TTL_SECONDS must be a positive integer of seconds. It is '${text}'.`,
+        ),
+      );
+    },
+  );
+
+  /** Whether a session that was idle this long falls asleep in the module's sweep. */
+  async function suspendedAfter(options: SessionsModuleOptions, idleMs: number): Promise<boolean> {
+    let now = Date.parse('2026-11-21T08:00:00.000Z');
+    const adapter = memoryAdapter({ clock: () => now });
+    app = await startApplication({ imports: [SessionsModule.forRoot({ ...options, adapter, sweep: false })] });
+    const sessions = app.get(SessionStore);
+    const { id } = await sessions.create({ userId: 'ann' });
+    await sessions.touch(id);
+    now += idleMs;
+    await sessions.sweepStale();
+    const session = await sessions.get(id);
+    await app.close();
+    return session?.state === 'suspended';
+  }
+});

@@ -1,0 +1,232 @@
+import 'reflect-metadata';
+import { type INestApplicationContext, Injectable, Logger, Module } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import {
+  AffinityResolver,
+  CheckpointStore,
+  InjectOrchestrator,
+  memoryAdapter,
+  OrchestratorHandle,
+  resolveSession,
+  type SessionsAdapter,
+  SESSIONS_ADAPTER,
+  SessionsConfigurationError,
+  SessionsModule,
+  type SessionsModuleAsyncOptions,
+  type SessionsModuleOptions,
+  type SessionsOptionsFactory,
+  SessionStore,
+  TurnService,
+} from 'nestjs-agent-sessions';
+import { Echo, startApplication } from '../support/application.js';
+
+/** What an application's own service injects, as spec and README show it: no decorator but the handle's. */
+@Injectable()
+class Support {
+  constructor(
+    readonly sessions: SessionStore,
+    readonly turns: TurnService,
+    readonly checkpoints: CheckpointStore,
+    readonly affinity: AffinityResolver,
+    @InjectOrchestrator(Echo) readonly echo: OrchestratorHandle,
+  ) {}
+
+  async chat(text: string): Promise<string | null> {
+    const session = await this.sessions.create({ userId: 'ann' });
+    return (await this.echo.execute(text, { sessionId: session.id })).reply;
+  }
+}
+
+/** Tells by its adapter which options a module was given. */
+const marked = memoryAdapter();
+
+@Injectable()
+class OptionsFactory implements SessionsOptionsFactory {
+  createSessionsOptions(): SessionsModuleOptions {
+    return { adapter: marked };
+  }
+}
+
+@Injectable()
+class AsyncOptionsFactory implements SessionsOptionsFactory {
+  async createSessionsOptions(): Promise<SessionsModuleOptions> {
+    return { adapter: marked };
+  }
+}
+
+@Module({ providers: [AsyncOptionsFactory], exports: [AsyncOptionsFactory] })
+class SettingsModule {}
+
+@Module({ providers: [{ provide: 'STORE', useValue: marked }], exports: ['STORE'] })
+class StoreModule {}
+
+describe('SessionsModule', () => {
+  let app: INestApplicationContext | undefined;
+
+  afterEach(async () => {
+    await app?.close();
+    app = undefined;
+  });
+
+  it('NST-01 forRoot with nothing runs conversations in memory', async () => {
+    app = await startApplication({
+      imports: [SessionsModule.forRoot(), SessionsModule.forFeature([Echo])],
+      providers: [Support],
+    });
+
+    expect(await app.get(Support).chat('hello')).toBe('You said: hello');
+  });
+
+  const asyncWays: [string, SessionsModuleAsyncOptions][] = [
+    ['useFactory', { useFactory: () => ({ adapter: marked }) }],
+    ['an asynchronous useFactory', { useFactory: async () => ({ adapter: marked }) }],
+    [
+      'useFactory with what it injects from its imports',
+      {
+        imports: [StoreModule],
+        inject: ['STORE'],
+        useFactory: (adapter: SessionsAdapter) => ({ adapter }),
+      },
+    ],
+    ['useClass', { useClass: OptionsFactory }],
+    ['useExisting', { imports: [SettingsModule], useExisting: AsyncOptionsFactory }],
+  ];
+
+  it.each(asyncWays)('NST-01 forRootAsync takes its options from %s', async (_, options) => {
+    app = await startApplication({
+      imports: [SessionsModule.forRootAsync(options), SessionsModule.forFeature([Echo])],
+      providers: [Support],
+    });
+
+    expect(app.get(SESSIONS_ADAPTER)).toBe(marked);
+    expect(await app.get(Support).chat('hello')).toBe('You said: hello');
+  });
+
+  const wrongWays: [string, unknown, string][] = [
+    ['nothing', undefined, 'none'],
+    ['no way', {}, 'none'],
+    ['only what belongs to useFactory', { inject: [StoreModule] }, 'none'],
+    ['useFactory and useClass', { useFactory: () => ({}), useClass: OptionsFactory }, 'several'],
+    ['useClass and useExisting', { useClass: OptionsFactory, useExisting: OptionsFactory }, 'several'],
+    ['all three', { useFactory: () => ({}), useClass: OptionsFactory, useExisting: OptionsFactory }, 'several'],
+  ];
+
+  it.each(wrongWays)('NST-01 forRootAsync refuses %s with a sentence that says so', (_, options, count) => {
+    expect(() => SessionsModule.forRootAsync(options as SessionsModuleAsyncOptions)).toThrow(
+      new SessionsConfigurationError(
+        `SessionsModule.forRootAsync has ${count} of useFactory, useClass and useExisting; give it one of them.`,
+      ),
+    );
+  });
+
+  it('NST-01 isGlobal makes the services injectable everywhere, and only then', async () => {
+    @Module({ providers: [NeedsSessions] })
+    class ElsewhereModule {}
+
+    app = await startApplication({ imports: [SessionsModule.forRoot({ isGlobal: true }), ElsewhereModule] });
+    expect(app.get(NeedsSessions, { strict: false }).sessions).toBe(app.get(SessionStore));
+
+    const local = startApplication({ imports: [SessionsModule.forRoot(), ElsewhereModule] });
+    await expect(local).rejects.toThrow(/can't resolve dependencies of the NeedsSessions/);
+  });
+
+  it('NST-01 isGlobal is as good beside useFactory', async () => {
+    @Module({ providers: [NeedsSessions] })
+    class ElsewhereModule {}
+
+    app = await startApplication({
+      imports: [SessionsModule.forRootAsync({ isGlobal: true, useFactory: () => ({}) }), ElsewhereModule],
+    });
+
+    expect(app.get(NeedsSessions, { strict: false }).sessions).toBe(app.get(SessionStore));
+  });
+
+  it('NST-01 forFeature works in another module than forRoot, which need not be global', async () => {
+    @Module({ imports: [SessionsModule.forFeature([Echo])], providers: [Speaker], exports: [Speaker] })
+    class DeskModule {}
+
+    // The feature comes first: its handle must not need what comes later.
+    app = await startApplication({ imports: [DeskModule, SessionsModule.forRoot()] });
+    const { id } = await app.get(SessionStore).create({ userId: 'ann' });
+
+    const result = await app.get(Speaker).echo.execute('hello', { sessionId: id });
+
+    expect(result).toMatchObject({ sessionId: id, reply: 'You said: hello', turnIndex: 0 });
+  });
+
+  it('NST-01 says what to import when there is no forRoot', async () => {
+    app = await startApplication({ imports: [SessionsModule.forFeature([Echo])], providers: [Speaker] });
+
+    const { echo } = app.get(Speaker);
+
+    const missing = /The orchestrator echo has no SessionsModule.forRoot\(\).* Import it once/;
+    await expect(echo.execute('hello', { sessionId: 's1' })).rejects.toThrow(missing);
+    await expect(echo.submit('hello', { sessionId: 's1' })).rejects.toThrow(missing);
+  });
+
+  describe('in production', () => {
+    const env = process.env.NODE_ENV;
+
+    beforeEach(() => {
+      process.env.NODE_ENV = 'production';
+    });
+
+    afterEach(() => {
+      process.env.NODE_ENV = env;
+      jest.restoreAllMocks();
+    });
+
+    it('NST-01 warns once when nothing durable is configured', async () => {
+      expect(await warningsOf(SessionsModule.forRoot())).toEqual([
+        expect.stringMatching(/^No adapter is configured, so sessions and turns live in memory .* a durable one\.$/),
+      ]);
+    });
+
+    it('NST-01 does not warn about an adapter that was chosen', async () => {
+      expect(await warningsOf(SessionsModule.forRoot({ adapter: memoryAdapter() }))).toEqual([]);
+    });
+
+    it('NST-01 does not warn elsewhere', async () => {
+      process.env.NODE_ENV = 'development';
+
+      expect(await warningsOf(SessionsModule.forRoot())).toEqual([]);
+    });
+
+    async function warningsOf(sessionsModule: ReturnType<typeof SessionsModule.forRoot>): Promise<unknown[]> {
+      const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+      app = await startApplication({ imports: [sessionsModule] });
+      return warn.mock.calls.map(([message]) => message as unknown);
+    }
+  });
+
+  it('NST-02 injects the services by their classes and a handle by @InjectOrchestrator', async () => {
+    app = await startApplication({
+      imports: [SessionsModule.forRoot(), SessionsModule.forFeature([Echo])],
+      providers: [Support],
+    });
+    const { sessions, turns, checkpoints, affinity, echo } = app.get(Support);
+
+    expect(sessions).toBeInstanceOf(SessionStore);
+    expect(turns).toBeInstanceOf(TurnService);
+    expect(echo).toBeInstanceOf(OrchestratorHandle);
+    expect(app.get(CheckpointStore)).toBe(checkpoints);
+    expect(app.get(AffinityResolver)).toBe(affinity);
+
+    // Each works, over the same store.
+    const session = await resolveSession({ userId: 'ann', surfaceId: 'web' }, sessions, affinity);
+    const turn = await echo.submit('hello', { sessionId: session.id });
+    expect(await turns.result(turn.id)).toMatchObject({ id: turn.id, reply: 'You said: hello' });
+    expect(await checkpoints.load('echo', session.id)).toMatchObject({ turnIndex: 0, turnId: turn.id });
+    expect(await affinity.resolve('ann', 'web')).toMatchObject({ id: session.id, state: 'active' });
+  });
+});
+
+@Injectable()
+class NeedsSessions {
+  constructor(readonly sessions: SessionStore) {}
+}
+
+@Injectable()
+class Speaker {
+  constructor(@InjectOrchestrator(Echo) readonly echo: OrchestratorHandle) {}
+}

@@ -92,7 +92,7 @@ export class TurnAttempt {
   private execute(): Promise<TurnSettlement> {
     const { hold, turn } = this.claimed;
     const waitingSessions = [turn.sessionId, ...(turn.request.callers ?? [])];
-    const running = runningTurn.run({ turnId: turn.id, waitingSessions }, () =>
+    const running = runningTurn.run({ turnId: turn.id, waitingSessions, isOver: () => this.over }, () =>
       this.runtime.runner.run(this.claimed, {
         signal: this.controller.signal,
         saveStep: (step) => this.whileLeased(() => this.runtime.ledger.saveStep(hold, step)),

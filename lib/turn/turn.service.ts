@@ -3,7 +3,7 @@ import { checkInput } from '../common/check-input.js';
 import { assertId } from '../common/ids.js';
 import { stringifyWithin, toJsonObject } from '../common/json.js';
 import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
-import { runningTurn } from './running-turn.js';
+import { waitingSessions } from './running-turn.js';
 import {
   ShuttingDownError,
   TurnNotFoundError,
@@ -57,10 +57,8 @@ export class TurnService {
    */
   async execute(orchestrator: string, input: TurnInputLike, options: ExecuteOptions): Promise<TurnResult> {
     const { timeoutMs, ...submit } = checkInput(ExecuteOptions, options, 'options');
-    const callers = runningTurn.getStore()?.waitingSessions ?? [];
-    if (callers.includes(submit.sessionId)) throw new TurnReentryError(submit.sessionId);
-
-    const turn = await this.accept(orchestrator, input, submit, callers);
+    assertNoReentry(submit.sessionId);
+    const turn = await this.accept(orchestrator, input, submit, waitingSessions());
     const settled = await this.waiter.settled(turn, timeoutMs);
     if (!settled) throw new TurnWaitTimeoutError(turn.sessionId, turn.id, timeoutMs ?? 0);
     return toTurnResult(settled);
@@ -70,6 +68,7 @@ export class TurnService {
   async result(turnId: string, options: { timeoutMs?: number } = {}): Promise<TurnResult> {
     const turn = await this.runtime.ledger.get(checkedId(turnId));
     if (!turn) throw new TurnNotFoundError(turnId);
+    if (!isTerminal(turn.status)) assertNoReentry(turn.sessionId);
     const settled = await this.waiter.settled(turn, options.timeoutMs);
     if (!settled) throw new TurnWaitTimeoutError(turn.sessionId, turnId, options.timeoutMs ?? 0);
     return toTurnResult(settled);
@@ -182,6 +181,10 @@ export class TurnService {
       .catch(() => undefined)
       .finally(() => signal.removeEventListener('abort', cancel));
   }
+}
+
+function assertNoReentry(sessionId: string): void {
+  if (waitingSessions().includes(sessionId)) throw new TurnReentryError(sessionId);
 }
 
 function checkedId(turnId: string): string {

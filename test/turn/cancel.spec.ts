@@ -1,0 +1,180 @@
+import {
+  defineOrchestrator,
+  memoryAdapter,
+  reply,
+  type TurnContext,
+  TurnCancelledError,
+  TurnNotFoundError,
+} from 'nestjs-agent-sessions';
+import { aborted, gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { eventually } from '../support/eventually.js';
+
+// TRN-09 has a second half, `turnTimeoutMs`, that is not built yet: its id is not at the front of these titles.
+describe.each(LIVE_STORES)('cancelling a turn over $name (TRN-09)', ({ open }) => {
+  it('cancels a queued turn at once', async () => {
+    const { desk, started } = listeningDesk();
+    const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    await handle(desk).submit('wait', { sessionId });
+    await eventually(() => started.length === 1);
+
+    const queued = handle(desk).execute('queued', { sessionId });
+    const [, second] = await eventually(async () => {
+      const all = await turns.list({ sessionId });
+      return all.length === 2 ? all : null;
+    });
+    expect(await turns.cancel(second.id)).toMatchObject({
+      status: 'cancelled',
+      settledAt: expect.any(String) as string,
+    });
+    const error = await rejection(queued, TurnCancelledError);
+    expect(error).toMatchObject({ code: 'TURN_CANCELLED', sessionId, turnId: second.id });
+    expect(started).toEqual(['wait']);
+  });
+
+  it('aborts the signal of a running turn within a second, and settles it as cancelled with the state as before', async () => {
+    const { desk, started, stoppedAt } = listeningDesk();
+    const { adapter, session, handle, turns, checkpoints } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+    });
+    const sessionId = await session();
+    await handle(desk).execute('before', { sessionId });
+    const before = await checkpoints.load('desk', sessionId);
+    const messages = await adapter.conversations.page(sessionId);
+
+    const running = handle(desk).execute('wait', { sessionId });
+    await eventually(() => started.includes('wait'));
+    const [, turn] = await turns.list({ sessionId });
+    const askedAt = performance.now();
+    expect(await turns.cancel(turn.id)).toMatchObject({ status: 'running', cancelMode: 'cancel' });
+    await rejection(running, TurnCancelledError);
+
+    expect(stoppedAt[0] - askedAt).toBeLessThan(1000);
+    const settled = await turns.get(turn.id);
+    expect(settled).toMatchObject({ status: 'cancelled', failures: 0 });
+    expect(settled).not.toHaveProperty('turnIndex');
+    expect(settled).not.toHaveProperty('cancelMode');
+    expect(await checkpoints.load('desk', sessionId)).toEqual(before);
+    expect(await adapter.conversations.page(sessionId)).toEqual(messages);
+    expect(await handle(desk).execute('after', { sessionId })).toMatchObject({ turnIndex: 1 });
+  });
+
+  it('does not wait for a handler that does not listen, and refuses what it still does', async () => {
+    const { pass, open: release } = gate();
+    const late: unknown[] = [];
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        answer: async (turn) => {
+          if (turn.input.text !== 'deaf') return reply('next');
+          await pass();
+          await turn.step('late', () => 'effect').catch((error: unknown) => late.push(error));
+          return reply('too late');
+        },
+      },
+    });
+    const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    const deaf = handle(desk).execute('deaf', { sessionId });
+    const [turn] = await eventually(async () => {
+      const all = await turns.list({ sessionId, status: 'running' });
+      return all.length > 0 ? all : null;
+    });
+    await turns.cancel(turn.id);
+    await rejection(deaf, TurnCancelledError);
+    expect(await handle(desk).execute('next', { sessionId })).toMatchObject({ reply: 'next', turnIndex: 0 });
+
+    release();
+    await eventually(() => late.length === 1);
+    expect(late[0]).toMatchObject({ code: 'TURN_STOPPED' });
+    expect(await turns.get(turn.id)).toMatchObject({ status: 'cancelled' });
+  });
+
+  it('cancels a turn that waits for its retry, at once', async () => {
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        answer: ({ input }) => {
+          if (input.text === 'fails') throw new Error('not today');
+          return reply('next');
+        },
+      },
+    });
+    const { session, handle, turns } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      turns: { retry: { backoff: { type: 'fixed', delayMs: 3_600_000 } } },
+    });
+    const sessionId = await session();
+    const { id } = await handle(desk).submit('fails', { sessionId });
+    const next = handle(desk).execute('next', { sessionId });
+    await eventually(async () => (await turns.get(id))?.failures === 1);
+    expect(await turns.cancel(id)).toMatchObject({ status: 'cancelled', failures: 1 });
+    expect(await next).toMatchObject({ reply: 'next' });
+  });
+
+  it('cancels through the `signal` option: a running turn, a queued one, and one that was not submitted yet', async () => {
+    const { desk, started } = listeningDesk();
+    const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    const [first, second] = [new AbortController(), new AbortController()];
+    const running = handle(desk).execute('wait', { sessionId, signal: first.signal });
+    await eventually(() => started.length === 1);
+    const queued = handle(desk).execute('queued', { sessionId, signal: second.signal });
+    await eventually(async () => (await turns.list({ sessionId })).length === 2);
+
+    second.abort();
+    await rejection(queued, TurnCancelledError);
+    first.abort();
+    await rejection(running, TurnCancelledError);
+    await expect(handle(desk).execute('never', { sessionId, signal: first.signal })).rejects.toBe(first.signal.reason);
+    expect((await turns.list({ sessionId })).map(({ status }) => status)).toEqual(['cancelled', 'cancelled']);
+  });
+
+  it('the signal of a turn that is over does nothing', async () => {
+    const { desk } = listeningDesk();
+    const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const controller = new AbortController();
+    const { id } = await handle(desk).execute('hi', { sessionId: await session(), signal: controller.signal });
+    const settled = await turns.get(id);
+    controller.abort();
+    expect(await turns.cancel(id)).toEqual(settled);
+  });
+
+  it('cancelling an unknown turn is TurnNotFoundError', async () => {
+    const { turns } = await startApplication({ adapter: open() });
+    const error = await rejection(turns.cancel('no-such-turn'), TurnNotFoundError);
+    expect(error).toMatchObject({ code: 'TURN_NOT_FOUND', turnId: 'no-such-turn' });
+  });
+});
+
+it('a turn is cancelled from another process than the one that runs it, within a second (TRN-09)', async () => {
+  const adapter = memoryAdapter();
+  const { desk, started, stoppedAt } = listeningDesk();
+  const worker = await startApplication({ adapter, orchestrators: [desk] });
+  const { turns } = await startApplication({ adapter });
+  const { id } = await worker.handle(desk).submit('wait', { sessionId: await worker.session() });
+  await eventually(() => started.length === 1);
+  const askedAt = performance.now();
+  await turns.cancel(id);
+  await rejection(turns.result(id), TurnCancelledError);
+  expect(stoppedAt[0] - askedAt).toBeLessThan(1000);
+});
+
+/** 'wait' runs until it is stopped; everything else is answered at once and leaves a mark in the state. */
+function listeningDesk() {
+  const started: string[] = [];
+  const stoppedAt: number[] = [];
+  const desk = defineOrchestrator({
+    name: 'desk',
+    intents: {
+      answer: async ({ input: { text }, signal }: TurnContext) => {
+        started.push(text);
+        if (text === 'wait') await aborted(signal).finally(() => stoppedAt.push(performance.now()));
+        return reply('done', { state: { last: text } });
+      },
+    },
+  });
+  return { desk, started, stoppedAt };
+}

@@ -54,7 +54,11 @@ export const MustBeName = (): PropertyDecorator => Must(isName, NAME_RULE);
 /** An ISO-8601 time with a zone, so that it means the same moment everywhere. */
 export const MustBeTime = (): PropertyDecorator =>
   Must(
-    (value) => isISO8601(value, { strict: true, strictSeparator: true }) && /(Z|[+-]\d\d:?\d\d)$/.test(value as string),
+    (value) =>
+      isISO8601(value, { strict: true, strictSeparator: true }) &&
+      /(Z|[+-]\d\d:?\d\d)$/.test(value as string) &&
+      // The standard has week dates and more, which JavaScript does not read.
+      !Number.isNaN(Date.parse(value as string)),
     'must be an ISO-8601 time with a zone, for example 2026-11-21T08:00:00.000Z.',
   );
 

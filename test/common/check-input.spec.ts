@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import { Allow } from 'class-validator';
+import { InvalidInputError } from 'nestjs-agent-sessions';
+import {
+  checkInput,
+  Must,
+  MustBeInteger,
+  MustBeName,
+  MustBeTime,
+  Optional,
+  validateInput,
+} from '../../lib/common/check-input.js';
+
+class Booking {
+  @MustBeName()
+  guest!: string;
+
+  @Optional()
+  @MustBeInteger(1, 30)
+  nights?: number;
+
+  @Optional()
+  @MustBeTime()
+  from?: string;
+
+  @Optional()
+  @Must((value) => value === 'sea' || value === 'town', 'must be sea or town.')
+  view?: string;
+
+  @Allow()
+  extra?: unknown;
+}
+
+const check = (input: unknown): Booking => checkInput(Booking, input, 'booking');
+
+describe('checkInput', () => {
+  it('SES-04 gives an instance with the given values, and leaves the input alone', () => {
+    const extra = new Map();
+    const input = Object.freeze({ guest: 'ann', nights: 2, view: 'sea', extra });
+    const booking = check(input);
+
+    expect(booking).toBeInstanceOf(Booking);
+    expect({ ...booking }).toEqual(input);
+    // Shallow: what is inside arrives as it is.
+    expect(booking.extra).toBe(extra);
+    expect(check(booking)).not.toBe(booking);
+  });
+
+  it('SES-04 takes undefined for left out, and null for nothing', () => {
+    expect(check({ guest: 'ann', nights: undefined, from: undefined })).toMatchObject({ guest: 'ann' });
+    expect(problemOf({ guest: 'ann', nights: null })).toEqual({
+      path: 'booking.nights',
+      problem: 'must be an integer from 1 to 30.',
+    });
+    expect(problemOf({ guest: null })).toMatchObject({ path: 'booking.guest' });
+    expect(problemOf({})).toMatchObject({ path: 'booking.guest' });
+  });
+
+  it('SES-04 refuses every key that is not known', () => {
+    const known = ['guest', 'nights', 'from', 'view', 'extra'];
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string({ unit: 'binary' }),
+          fc.constantFrom('__proto__', 'constructor', 'prototype', 'toString', 'valueOf', 'hasOwnProperty', 'Guest'),
+        ),
+        fc.jsonValue(),
+        (key, value) => {
+          fc.pre(!known.includes(key));
+          const input = { guest: 'ann' };
+          Object.defineProperty(input, key, { value, enumerable: true });
+          expect(() => check(input)).toThrow(InvalidInputError);
+        },
+      ),
+      { numRuns: 200 },
+    );
+    expect(problemOf({ guest: 'ann', night: 2 })).toEqual({ path: 'booking.night', problem: 'is not a known key.' });
+  });
+
+  it('SES-04 refuses what is no plain object', () => {
+    class Other {
+      guest = 'ann';
+    }
+    for (const input of [undefined, null, 'ann', 7, true, [], () => 1, new Map(), new Date(), new Other()]) {
+      expect(problemOf(input)).toEqual({ path: 'booking', problem: 'must be an object.' });
+    }
+    expect(check(Object.assign(Object.create(null) as object, { guest: 'ann' }))).toMatchObject({ guest: 'ann' });
+  });
+
+  it('SES-04 never changes a prototype', () => {
+    const input: unknown = JSON.parse('{"guest":"ann","__proto__":{"admin":true}}');
+
+    expect(() => check(input)).toThrow(InvalidInputError);
+    expect(({} as Record<string, unknown>).admin).toBeUndefined();
+    expect((new Booking() as unknown as Record<string, unknown>).admin).toBeUndefined();
+  });
+
+  it('SES-04 takes integers within their bounds and nothing else', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.integer({ min: -5, max: 40 }), fc.double(), fc.anything()), (nights) => {
+        const fits = Number.isInteger(nights) && (nights as number) >= 1 && (nights as number) <= 30;
+        const checked = validateInput(Booking, { guest: 'ann', nights }, 'booking');
+        expect('value' in checked).toBe(fits || nights === undefined);
+      }),
+    );
+  });
+
+  it('SES-04 takes every time that a Date writes, and only times that a Date reads', () => {
+    const year = (text: string) => Date.parse(`${text}-01-01T00:00:00.000Z`);
+    const dates = fc.date({ min: new Date(year('1000')), max: new Date(year('9999')), noInvalidDate: true });
+    fc.assert(fc.property(dates, (date) => check({ guest: 'ann', from: date.toISOString() }).from !== undefined));
+
+    const digits = fc.string({ unit: fc.constantFrom(...'0123456789-:.,TWZ+ '), maxLength: 30 });
+    const nearly = fc.tuple(dates, fc.nat({ max: 23 }), digits).map(([date, at, text]) => {
+      const time = date.toISOString();
+      return time.slice(0, at) + text.slice(0, 2) + time.slice(at + 1);
+    });
+    fc.assert(
+      fc.property(fc.oneof(digits, nearly), (from) => {
+        const checked = validateInput(Booking, { guest: 'ann', from }, 'booking');
+        if ('value' in checked) expect(Number.isNaN(Date.parse(from))).toBe(false);
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  it('SES-14 names the first wrong value by its path, and hands its value back when asked', () => {
+    expect(validateInput(Booking, { guest: 'ann', view: 'garden' }, 'booking')).toEqual({
+      problem: { path: 'booking.view', value: 'garden', rule: 'must be sea or town.' },
+    });
+    expect(validateInput(Booking, { guest: '' }, '')).toMatchObject({ problem: { path: 'guest', value: '' } });
+    expect(() => check({ guest: 'ann', view: 'garden' })).toThrow('booking.view must be sea or town.');
+  });
+});
+
+function problemOf(input: unknown): { path: string; problem: string } {
+  try {
+    check(input);
+  } catch (error) {
+    if (error instanceof InvalidInputError) return { path: error.path, problem: error.problem };
+    throw error;
+  }
+  throw new Error('The input should have been refused.');
+}

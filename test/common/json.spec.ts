@@ -1,0 +1,272 @@
+import vm from 'node:vm';
+import fc from 'fast-check';
+import { type JsonValue, StateSerializationError, TooLargeError } from 'nestjs-agent-sessions';
+import { isPlainObject, stringifyWithin, toJson, toJsonObject } from '../../lib/common/json.js';
+
+const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
+
+describe('toJson', () => {
+  it('BOT-07 gives what JSON gives back, for any JSON value', () => {
+    fc.assert(
+      fc.property(jsonValues(), (value) => {
+        expect(toJson(value, 'state')).toStrictEqual(JSON.parse(JSON.stringify(value)));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('BOT-07 gives what survives JSON once more', () => {
+    fc.assert(
+      fc.property(jsonValues(), (value) => {
+        const json = toJson(value, 'state');
+        expect(JSON.parse(JSON.stringify(json))).toStrictEqual(json);
+        expect(toJson(json, 'state')).toStrictEqual(json);
+      }),
+    );
+  });
+
+  it('BOT-07 names the path to what JSON would change or refuse', () => {
+    fc.assert(
+      fc.property(paths(), fc.constantFrom(...UNSERIALIZABLE), (path, { bad, found }) => {
+        const error = failureOf(() => toJson(wrap(bad, path), 'state'));
+
+        expect(error).toBeInstanceOf(StateSerializationError);
+        expect(error).toMatchObject({
+          code: 'STATE_NOT_SERIALIZABLE',
+          path: `state${textOf(path)}`,
+          found,
+          permanent: true,
+        });
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('BOT-07 finds what is wrong among what is right', () => {
+    fc.assert(
+      fc.property(jsonValues(), fc.constantFrom(...UNSERIALIZABLE), (value, { bad }) => {
+        expect(failureOf(() => toJson([value, { bad }, value], 'state'))).toMatchObject({ path: 'state[1].bad' });
+      }),
+    );
+  });
+
+  it('BOT-07 drops prototype keys wherever they are, and changes no prototype', () => {
+    fc.assert(
+      fc.property(jsonValues(PROTOTYPE_KEYS), (value) => {
+        const json = toJson(value, 'state');
+        expect(json).toStrictEqual(withoutPrototypeKeys(value));
+        for (const object of objectsIn(json)) {
+          if (!Array.isArray(object)) expect(Object.getPrototypeOf(object)).toBe(Object.prototype);
+          for (const key of PROTOTYPE_KEYS) expect(Object.hasOwn(object, key)).toBe(false);
+        }
+      }),
+    );
+    expect(Object.keys(Object.prototype)).toEqual([]);
+  });
+
+  it('BOT-07 drops a prototype key without looking at its value', () => {
+    const value = JSON.parse('{"__proto__":{"admin":true},"a":1}') as Record<string, unknown>;
+    Object.defineProperty(value, 'constructor', { value: () => 1, enumerable: true });
+
+    expect(toJson(value, 'state')).toStrictEqual({ a: 1 });
+  });
+
+  it('BOT-07 shares nothing with the value it copies', () => {
+    fc.assert(
+      fc.property(jsonValues(), (value) => {
+        const originals = new Set<unknown>(objectsIn(value));
+        for (const object of objectsIn(toJson(value, 'state'))) expect(originals.has(object)).toBe(false);
+      }),
+    );
+  });
+
+  it('BOT-07 leaves the value as it was', () => {
+    fc.assert(
+      fc.property(jsonValues(), (value) => {
+        expect(toJson(deepFreeze(value), 'state')).toStrictEqual(value);
+      }),
+    );
+  });
+
+  it('BOT-07 counts an undefined property as absent, but not an undefined item', () => {
+    expect(toJson({ a: undefined, b: { c: undefined } }, 'state')).toStrictEqual({ b: {} });
+    expect(failureOf(() => toJson([1, undefined], 'state'))).toMatchObject({ path: 'state[1]', found: 'undefined' });
+    expect(failureOf(() => toJson(Array(3), 'state'))).toMatchObject({ path: 'state[0]', found: 'undefined' });
+    expect(failureOf(() => toJson(undefined, 'state'))).toMatchObject({ path: 'state', found: 'undefined' });
+  });
+
+  it('BOT-07 makes 0 of -0, as JSON does', () => {
+    expect(toJson([-0, { a: -0 }], 'state')).toStrictEqual([0, { a: 0 }]);
+  });
+
+  it('BOT-07 tells a cycle from a value that is used twice', () => {
+    const shared = { list: [1] };
+    const cyclic: Record<string, unknown> = { shared, list: [shared] };
+
+    expect(toJson(cyclic, 'state')).toStrictEqual({ shared, list: [shared] });
+    cyclic.inner = { list: [{ cyclic }] };
+    expect(failureOf(() => toJson(cyclic, 'state'))).toMatchObject({ path: 'state.inner.list[0].cyclic' });
+  });
+
+  it('BOT-07 takes 200 levels and refuses more, instead of running out of stack', () => {
+    const nested = (levels: number) => wrap(1, Array<number>(levels).fill(0));
+
+    expect(toJson(nested(200), 'state')).toStrictEqual(nested(200));
+    for (const levels of [201, 100_000]) {
+      const error = failureOf(() => toJson(nested(levels), 'state'));
+      expect(error).toBeInstanceOf(StateSerializationError);
+      expect((error as Error).message).toContain('200 levels');
+    }
+  });
+
+  it('BOT-07 takes plain objects of another realm and without a prototype, and no instances', () => {
+    const foreign: unknown = vm.runInNewContext('({ a: [{ b: null }] })');
+    const bare = Object.assign(Object.create(null) as object, { a: 1 });
+
+    expect(toJson(foreign, 'state')).toStrictEqual({ a: [{ b: null }] });
+    expect(toJson(bare, 'state')).toStrictEqual({ a: 1 });
+    for (const source of ['new Date(0)', 'new Map()', 'new (class Order {})()', '() => 1']) {
+      expect(failureOf(() => toJson(vm.runInNewContext(source), 'state'))).toBeInstanceOf(StateSerializationError);
+    }
+  });
+
+  it('BOT-07 says what it found and what to store instead', () => {
+    const error = failureOf(() => toJson({ order: { at: new Date(0) } }, 'state'));
+
+    expect((error as Error).message).toBe(
+      'state.order.at is an instance of Date, which JSON cannot carry unchanged. ' +
+        'Store plain objects, arrays, strings, finite numbers, booleans and null.',
+    );
+  });
+});
+
+describe('toJsonObject', () => {
+  it('BOT-07 takes plain objects only', () => {
+    fc.assert(
+      fc.property(jsonValues(), (value) => {
+        if (isPlainObject(value)) expect(toJsonObject(value, 'state')).toStrictEqual(toJson(value, 'state'));
+        else expect(failureOf(() => toJsonObject(value, 'state'))).toMatchObject({ path: 'state' });
+      }),
+    );
+  });
+});
+
+describe('stringifyWithin', () => {
+  it('BOT-07 measures UTF-8 bytes of JSON, and its limit is allowed', () => {
+    fc.assert(
+      fc.property(jsonValues(), (value) => {
+        const json = toJson(value, 'state');
+        const bytes = Buffer.from(JSON.stringify(json)).length;
+
+        expect(stringifyWithin(json, bytes, 'The state')).toBe(JSON.stringify(json));
+        const error = failureOf(() => stringifyWithin(json, bytes - 1, 'The state'));
+        expect(error).toBeInstanceOf(TooLargeError);
+        expect(error).toMatchObject({ code: 'TOO_LARGE', subject: 'The state', bytes, maxBytes: bytes - 1 });
+      }),
+    );
+  });
+});
+
+class Order {
+  readonly id = 7;
+}
+
+const UNSERIALIZABLE: readonly { readonly bad: unknown; readonly found: string }[] = [
+  { bad: new Date(0), found: 'an instance of Date' },
+  { bad: new Map([['a', 1]]), found: 'an instance of Map' },
+  { bad: new Set(), found: 'an instance of Set' },
+  { bad: new Order(), found: 'an instance of Order' },
+  { bad: /x/, found: 'an instance of RegExp' },
+  { bad: new Error('x'), found: 'an instance of Error' },
+  { bad: Buffer.from('x'), found: 'an instance of Buffer' },
+  { bad: new Uint8Array(2), found: 'an instance of Uint8Array' },
+  { bad: Promise.resolve(), found: 'an instance of Promise' },
+  { bad: Object(1), found: 'an instance of Number' },
+  { bad: Object.create({ inherited: 1 }), found: 'an object' },
+  { bad: 1n, found: 'a bigint' },
+  { bad: () => 1, found: 'a function' },
+  { bad: Order, found: 'a function' },
+  { bad: Symbol('s'), found: 'a symbol' },
+  { bad: NaN, found: 'NaN' },
+  { bad: Infinity, found: 'Infinity' },
+  { bad: -Infinity, found: '-Infinity' },
+];
+
+/** Texts with every code unit: controls, lone surrogates, characters beyond the Basic Multilingual Plane. */
+function texts(): fc.Arbitrary<string> {
+  return fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 12 }),
+    fc.string({ unit: 'grapheme', maxLength: 12 }),
+    fc.array(fc.integer({ min: 0xd7ff, max: 0xe000 }), { maxLength: 4 }).map((units) => String.fromCharCode(...units)),
+    fc.constantFrom('\u0000', '\u2028', 'toString', 'hasOwnProperty', '0', ''),
+  );
+}
+
+/** Any JSON value, whose objects have any keys, those of `more` among them and else no prototype keys. */
+function jsonValues(more: readonly string[] = []): fc.Arbitrary<JsonValue> {
+  const plain = texts().filter((key) => !PROTOTYPE_KEYS.includes(key));
+  const keys = more.length === 0 ? plain : fc.oneof(plain, fc.constantFrom(...more));
+  const numbers = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer());
+  const { value } = fc.letrec<{ value: JsonValue }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 5, withCrossShrink: true },
+      fc.oneof(texts(), numbers, fc.boolean(), fc.constant(null)),
+      fc.array(tie('value'), { maxLength: 4 }),
+      fc.array(fc.tuple(keys, tie('value')), { maxLength: 4 }).map(ownProperties),
+    ),
+  }));
+  return value;
+}
+
+/** As JSON.parse makes objects: `__proto__` is a key like any other. */
+function ownProperties(entries: readonly (readonly [string, JsonValue])[]): JsonValue {
+  const result = {};
+  for (const [key, value] of entries) {
+    Object.defineProperty(result, key, { value, enumerable: true, configurable: true, writable: true });
+  }
+  return result;
+}
+
+/** Where a value stands: names of properties and indices of items. */
+function paths(): fc.Arbitrary<(string | number)[]> {
+  const name = texts().filter((key) => !PROTOTYPE_KEYS.includes(key));
+  return fc.array(fc.oneof(name, fc.nat({ max: 3 })), { maxLength: 6 });
+}
+
+function wrap(value: unknown, path: readonly (string | number)[]): unknown {
+  return path.reduceRight<unknown>(
+    (inner, step) =>
+      typeof step === 'string' ? { before: 1, [step]: inner } : [...Array<null>(step).fill(null), inner],
+    value,
+  );
+}
+
+function textOf(path: readonly (string | number)[]): string {
+  return path.map((step) => (typeof step === 'string' ? `.${step}` : `[${step}]`)).join('');
+}
+
+function withoutPrototypeKeys(value: JsonValue): unknown {
+  if (Array.isArray(value)) return value.map(withoutPrototypeKeys);
+  if (typeof value !== 'object' || value === null) return value === 0 ? 0 : value;
+  const entries = Object.entries(value).filter(([key]) => !PROTOTYPE_KEYS.includes(key));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, withoutPrototypeKeys(inner)]));
+}
+
+function objectsIn(value: unknown): object[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return [value, ...Object.values(value).flatMap(objectsIn)];
+}
+
+function deepFreeze(value: JsonValue): JsonValue {
+  for (const object of objectsIn(value)) Object.freeze(object);
+  return value;
+}
+
+function failureOf(call: () => unknown): unknown {
+  try {
+    call();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('The call should have been refused.');
+}

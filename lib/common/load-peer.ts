@@ -1,4 +1,7 @@
+import { createRequire } from 'node:module';
 import { SessionsConfigurationError } from './sessions.error.js';
+
+const require = createRequire(import.meta.url);
 
 /**
  * Loads a package that only some users need.
@@ -8,13 +11,26 @@ export async function loadPeer<T>(name: string, load: () => Promise<T>): Promise
   try {
     return await load();
   } catch (error) {
-    const missing = (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND';
-    if (!missing) throw error;
-    throw new SessionsConfigurationError(
-      `The package ${name} is needed here and is not installed. Run: npm install ${name}`,
-      {
-        cause: error,
-      },
-    );
+    throw explained(name, error);
   }
+}
+
+/** As {@link loadPeer}, for functions that cannot wait. */
+export function requirePeer(name: string): unknown {
+  try {
+    return require(name) as unknown;
+  } catch (error) {
+    throw explained(name, error);
+  }
+}
+
+function explained(name: string, error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const missing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+  // The package may be there and lack something itself.
+  if (!missing || !message.includes(`'${name}'`)) return error;
+  return new SessionsConfigurationError(
+    `The package ${name} is needed here and is not installed. Run: npm install ${name}`,
+    { cause: error },
+  );
 }

@@ -1,4 +1,11 @@
-import { EntitySchema, type EntitySchemaColumnOptions, type EntitySchemaIndexOptions } from 'typeorm';
+import type * as TypeORM from 'typeorm';
+import {
+  type EntitySchema,
+  type EntitySchemaColumnOptions,
+  type EntitySchemaIndexOptions,
+  type EntitySchemaOptions,
+} from 'typeorm';
+import { requirePeer } from '../../common/load-peer.js';
 import { columnName, type ColumnType, type TableDefinition, TABLES } from './table-definitions.js';
 
 /**
@@ -6,13 +13,15 @@ import { columnName, type ColumnType, type TableDefinition, TABLES } from './tab
  * beside them. Never write through them: order, fences and idempotency are decided by the adapter's own operations.
  */
 export function sessionsEntities(tablePrefix = 'agent_'): EntitySchema[] {
-  return Object.entries<TableDefinition>(TABLES).map(([name, definition]) =>
-    entity(`${tablePrefix}${name}`, definition),
+  // Not imported: whoever imports this entry for something else, and has no TypeORM, must be told so by the adapter.
+  const { EntitySchema } = requirePeer('typeorm') as typeof TypeORM;
+  return Object.entries<TableDefinition>(TABLES).map(
+    ([name, definition]) => new EntitySchema(entity(`${tablePrefix}${name}`, definition)),
   );
 }
 
-function entity(name: string, { columns, indices = {}, withoutRowid }: TableDefinition): EntitySchema {
-  return new EntitySchema({
+function entity(name: string, { columns, indices = {}, withoutRowid }: TableDefinition): EntitySchemaOptions<unknown> {
+  return {
     name,
     tableName: name,
     columns: Object.fromEntries(
@@ -25,7 +34,7 @@ function entity(name: string, { columns, indices = {}, withoutRowid }: TableDefi
       ...(where === undefined ? {} : { where }),
     })),
     ...(withoutRowid ? { withoutRowid } : {}),
-  });
+  };
 }
 
 function column(property: string, type: ColumnType): EntitySchemaColumnOptions {

@@ -1,0 +1,123 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { temporaryFolder } from '../support/stores.js';
+
+/** Runs against the built package, in processes of their own: what is loaded, and what is missing, shows only there. */
+const project = process.cwd();
+const OPTIONAL = ['typeorm', 'ioredis', 'bullmq', 'better-sqlite3', '@nestjs/terminus', '@nestjs/swagger'];
+
+describe('the optional parts', () => {
+  it('NST-04 importing the root entry loads none of them, and neither does an application without them', async () => {
+    const loaded = await packagesLoadedBy(`
+      import 'reflect-metadata';
+      import { Module } from '@nestjs/common';
+      import { NestFactory } from '@nestjs/core';
+      import { SessionsModule } from 'nestjs-agent-sessions';
+      class AppModule {}
+      Module({ imports: [SessionsModule.forRoot()] })(AppModule);
+      const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
+      await app.close();
+    `);
+
+    expect(loaded).toContain('@nestjs/core');
+    expect(loaded.filter((name) => OPTIONAL.includes(name))).toEqual([]);
+  });
+
+  it('NST-04 a part loads what it needs, when it is used', async () => {
+    const file = join(temporaryFolder(), 'sessions.db');
+
+    const loaded = await packagesLoadedBy(`
+      import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+      const adapter = typeormAdapter({ dataSource: { type: 'better-sqlite3', database: ${JSON.stringify(file)} } });
+      await adapter.init();
+      await adapter.close();
+    `);
+
+    expect(loaded).toEqual(expect.arrayContaining(['typeorm', 'better-sqlite3']));
+    expect(loaded).not.toContain('ioredis');
+  });
+
+  it.each(['better-sqlite3', 'typeorm'])('NST-04 without %s says which command installs it', async (missing) => {
+    const output = await run(
+      `
+      import { SessionsConfigurationError } from 'nestjs-agent-sessions';
+      import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+      const adapter = typeormAdapter({ dataSource: { type: 'better-sqlite3', database: 'sessions.db' } });
+      const error = await adapter.init().then(() => null, (error) => error);
+      console.log(error instanceof SessionsConfigurationError, error.message);
+      `,
+      { cwd: installationWithout(missing) },
+    );
+
+    expect(output).toBe(
+      `true The package ${missing} is needed here and is not installed. Run: npm install ${missing}\n`,
+    );
+  });
+
+  it('NST-04 does not take a fault inside a part for a missing one', async () => {
+    const output = await run(
+      `
+      import { loadPeer } from '${project}/dist/common/load-peer.js';
+      const fault = new TypeError('broken');
+      const error = await loadPeer('typeorm', () => Promise.reject(fault)).catch((error) => error);
+      console.log(error === fault);
+      `,
+    );
+
+    expect(output).toBe('true\n');
+  });
+});
+
+/** The names of the packages of which a program loads anything. */
+async function packagesLoadedBy(program: string): Promise<string[]> {
+  // ES modules pass the hook; CommonJS ones are in the cache that all of them share.
+  const hook = `
+    import { writeSync } from 'node:fs';
+    export async function resolve(specifier, context, next) {
+      const resolved = await next(specifier, context);
+      writeSync(1, resolved.url + '\\n');
+      return resolved;
+    }`;
+  const report = `
+    import { createRequire, register } from 'node:module';
+    register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hook)}));
+    process.on('exit', () => console.log(Object.keys(createRequire(process.cwd() + '/x.js').cache).join('\\n')));`;
+  const output = await run(program, {
+    nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(report)}`],
+  });
+  const names = [...output.matchAll(/\/node_modules\/((?:@[^/]+\/)?[^/]+)\//g)].map(([, name]) => name ?? '');
+  return [...new Set(names)];
+}
+
+async function run(
+  program: string,
+  { cwd = project, nodeArguments = [] }: { cwd?: string; nodeArguments?: string[] } = {},
+): Promise<string> {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [...nodeArguments, '--input-type=module', '--eval', program],
+    { cwd, env: { PATH: process.env.PATH }, maxBuffer: 16 * 1024 * 1024 },
+  );
+  return stdout;
+}
+
+/** A folder in which the built package is installed with all that it needs but one. */
+function installationWithout(missing: string): string {
+  const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as {
+    dependencies: object;
+    peerDependencies: object;
+  };
+  const packages = Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => name !== missing);
+  const folder = temporaryFolder();
+  const modules = join(folder, 'node_modules');
+  const own = join(modules, 'nestjs-agent-sessions');
+  cpSync(join(project, 'dist'), join(own, 'dist'), { recursive: true });
+  cpSync(join(project, 'package.json'), join(own, 'package.json'));
+  for (const name of packages) {
+    mkdirSync(join(modules, name, '..'), { recursive: true });
+    symlinkSync(join(project, 'node_modules', name), join(modules, name));
+  }
+  return folder;
+}

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { toErrorRecord } from './turn-error-record.js';
-import { TurnFencedError } from './turn.errors.js';
+import { ShuttingDownError, TurnFencedError } from './turn.errors.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type ClaimedTurn, type ClaimRequest, type SettledTurn, type TurnSettlement } from './turn.store.js';
 import { type CancelMode } from './turn.js';
@@ -90,6 +90,7 @@ export class TurnAttempt {
   }
 
   private execute(): Promise<TurnSettlement> {
+    this.controller.signal.throwIfAborted();
     const { hold, turn } = this.claimed;
     const waitingSessions = [turn.sessionId, ...(turn.request.callers ?? [])];
     const running = runningTurn.run({ turnId: turn.id, waitingSessions, isOver: () => this.over }, () =>
@@ -112,7 +113,8 @@ export class TurnAttempt {
     const { hold, turn } = this.claimed;
     if (error instanceof TurnFencedError) return { type: 'lost', error };
     if (this.stop?.why === 'lost') return { type: 'lost', error: this.stop.error };
-    if (this.stop?.why === 'shutdown') {
+    // A handler whose own turn was refused, because this process stops, is served by another one.
+    if (this.stop?.why === 'shutdown' || error instanceof ShuttingDownError) {
       await this.giveBack(0);
       return { type: 'returned', ringAfterMs: null };
     }

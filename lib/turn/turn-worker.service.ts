@@ -19,6 +19,7 @@ export class TurnWorker {
   private readonly unknown = new Set<string>();
   private unsubscribe: (() => void) | null = null;
   private stopping = false;
+  private graceOver = false;
 
   constructor(private readonly runtime: TurnRuntime) {}
 
@@ -32,6 +33,7 @@ export class TurnWorker {
     this.stopping = true;
     await this.runtime.queue.pause();
     const grace = setTimeout(() => {
+      this.graceOver = true;
       for (const attempt of this.attempts.values()) attempt.shutDown();
     }, this.runtime.settings.shutdownGraceMs);
     await this.runtime.queue.close();
@@ -75,6 +77,8 @@ export class TurnWorker {
     const { sessionId, turnId } = claimed.hold;
     const attempt = new TurnAttempt(claimed, this.runtime, claimSentAt);
     this.attempts.set(turnId, attempt);
+    // Its claim was under way when the others were stopped.
+    if (this.graceOver) attempt.shutDown();
     const outcome = await attempt.run(next).finally(() => this.attempts.delete(turnId));
     switch (outcome.type) {
       case 'settled':

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { join } from 'node:path';
 import {
   type DynamicModule,
   type INestApplicationContext,
@@ -20,7 +21,7 @@ import {
   SessionStore,
   TurnService,
 } from 'nestjs-agent-sessions';
-import { sqliteAdapter } from './stores.js';
+import { sqliteAdapter, temporaryFolder } from './stores.js';
 
 export interface ApplicationOptions extends SessionsModuleOptions, Pick<ModuleMetadata, 'imports' | 'providers'> {
   /** What `forFeature` lists. */
@@ -45,6 +46,24 @@ export interface Application {
 export const LIVE_STORES: readonly { readonly name: string; readonly open: () => SessionsAdapter }[] = [
   { name: 'memory', open: () => memoryAdapter() },
   { name: 'sqlite', open: () => sqliteAdapter() },
+];
+
+/** The same, for stores that outlive an application: what `create` gives opens one store again and again. */
+export const LASTING_STORES: readonly { readonly name: string; readonly create: () => () => SessionsAdapter }[] = [
+  {
+    name: 'memory',
+    create: () => {
+      const adapter = memoryAdapter();
+      return () => adapter;
+    },
+  },
+  {
+    name: 'sqlite',
+    create: () => {
+      const file = join(temporaryFolder(), 'sessions.db');
+      return () => sqliteAdapter(file);
+    },
+  },
 ];
 
 const running = new Set<Application>();

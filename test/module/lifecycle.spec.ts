@@ -1,0 +1,199 @@
+import 'reflect-metadata';
+import { join } from 'node:path';
+import {
+  type INestApplicationContext,
+  Injectable,
+  type BeforeApplicationShutdown,
+  type OnModuleInit,
+} from '@nestjs/common';
+import {
+  defineOrchestrator,
+  memoryAdapter,
+  OrchestratorHandle,
+  InjectOrchestrator,
+  type SessionsAdapter,
+  SESSIONS_ADAPTER,
+  SessionsModule,
+  SessionStore,
+  ShuttingDownError,
+  StoreUnavailableError,
+  type TurnQueue,
+  TurnService,
+} from 'nestjs-agent-sessions';
+import { sessionsEntities, typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { DataSource } from 'typeorm';
+import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
+import { startApplication } from '../support/application.js';
+import { eventually } from '../support/eventually.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
+import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
+
+describe('the life of the module', () => {
+  let app: INestApplicationContext | undefined;
+
+  afterEach(async () => {
+    await app?.close();
+    app = undefined;
+  });
+
+  it('NST-05 connects the store before anything can use it, and works once the application is up', async () => {
+    const { desk, events, finish } = slowDesk();
+    @Injectable()
+    class EarlyUser implements OnModuleInit {
+      constructor(
+        private readonly sessions: SessionStore,
+        @InjectOrchestrator(desk) private readonly handle: OrchestratorHandle,
+      ) {}
+
+      async onModuleInit(): Promise<void> {
+        const { id } = await this.sessions.create({ userId: 'ann' });
+        events.push('module init');
+        await this.handle.submit('early', { sessionId: id });
+      }
+    }
+    const adapter = recordingAdapter(sqliteAdapter(), events);
+
+    app = await startApplication({
+      imports: [SessionsModule.forRoot({ adapter, sweep: false }), SessionsModule.forFeature([desk])],
+      providers: [EarlyUser],
+    });
+    await eventually(() => events.includes('handler begins'));
+    finish();
+
+    const order = ['init', 'sessions.create', 'module init', 'turns.accept', 'beginWork', 'turns.claim'];
+    expect(inOrder(events, order)).toEqual(order);
+    expect(events.filter((event) => event === 'init')).toHaveLength(1);
+  });
+
+  it('NST-05 stops intake, then workers, then the store', async () => {
+    const { desk, events, finish } = slowDesk();
+    app = await startApplication({
+      imports: [
+        SessionsModule.forRoot({
+          adapter: recordingAdapter(sqliteAdapter(), events),
+          turns: { queue: recordingQueue(events) },
+        }),
+        SessionsModule.forFeature([desk]),
+      ],
+    });
+    const { id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' });
+    const turns = app.get(TurnService);
+    const answer = turns.execute('slow', 'hello', { sessionId });
+    await eventually(() => events.includes('handler begins'));
+
+    const closing = app.close().then(() => events.push('closed'));
+    await eventually(() => events.includes('queue.close'));
+    await expect(turns.submit('slow', 'too late', { sessionId })).rejects.toThrow(ShuttingDownError);
+    events.push('refused');
+    finish();
+    await closing;
+
+    // The turn that ran was given the time to finish, and its caller the answer.
+    expect(await answer).toMatchObject({ reply: 'done' });
+    const order = ['queue.pause', 'queue.close', 'refused', 'handler ends', 'turns.settle', 'close', 'closed'];
+    expect(inOrder(events, order)).toEqual(order);
+    expect(events.slice(events.indexOf('close'))).toEqual(['close', 'closed']);
+  });
+
+  it('NST-05 the store still answers while other parts of the application stop', async () => {
+    @Injectable()
+    class LateUser implements BeforeApplicationShutdown {
+      found: unknown;
+      constructor(private readonly sessions: SessionStore) {}
+
+      async beforeApplicationShutdown(): Promise<void> {
+        this.found = await this.sessions.find({ userId: 'ann' });
+      }
+    }
+    const started = await startApplication({
+      imports: [SessionsModule.forRoot({ adapter: sqliteAdapter() })],
+      providers: [LateUser],
+    });
+    const session = await started.get(SessionStore).create({ userId: 'ann' });
+
+    await started.close();
+
+    expect(started.get(LateUser).found).toEqual([session]);
+  });
+
+  it('NST-05 closes the connection that the adapter opened, and lets the next process work at once', async () => {
+    const file = join(temporaryFolder(), 'sessions.db');
+    const first = await startApplication({ imports: [SessionsModule.forRoot({ adapter: sqliteAdapter(file) })] });
+    const session = await first.get(SessionStore).create({ userId: 'ann' });
+    const adapter = first.get<SessionsAdapter>(SESSIONS_ADAPTER);
+
+    await first.close();
+
+    await expect(adapter.ping()).rejects.toThrow(StoreUnavailableError);
+    app = await startApplication({ imports: [SessionsModule.forRoot({ adapter: sqliteAdapter(file) })] });
+    expect(await app.get(SessionStore).get(session.id)).toEqual(session);
+  });
+
+  it('NST-05 does not close a DataSource that the application gave', async () => {
+    const database = join(temporaryFolder(), 'sessions.db');
+    const dataSource = await new DataSource({
+      type: 'better-sqlite3',
+      database,
+      entities: sessionsEntities(),
+    }).initialize();
+    const started = await startApplication({
+      imports: [SessionsModule.forRoot({ adapter: typeormAdapter({ dataSource }) })],
+    });
+    const { id } = await started.get(SessionStore).create({ userId: 'ann' });
+
+    await started.close();
+
+    expect(dataSource.isInitialized).toBe(true);
+    expect(await dataSource.getRepository('agent_session').find()).toMatchObject([{ id, userId: 'ann' }]);
+    await dataSource.destroy();
+  });
+
+  it('NST-05 a store that cannot be opened stops the start', async () => {
+    const adapter = { ...memoryAdapter(), init: () => Promise.reject(new StoreUnavailableError('No connection.')) };
+
+    await expect(startApplication({ imports: [SessionsModule.forRoot({ adapter })] })).rejects.toThrow(
+      'No connection.',
+    );
+  });
+});
+
+/** An orchestrator whose turn runs until it is told to finish, and what happened meanwhile. */
+function slowDesk() {
+  const events: string[] = [];
+  let finish = (): void => undefined;
+  const finished = new Promise<void>((resolve) => (finish = resolve));
+  const desk = defineOrchestrator({
+    name: 'slow',
+    intents: {
+      wait: async () => {
+        events.push('handler begins');
+        await finished;
+        events.push('handler ends');
+        return 'done';
+      },
+    },
+  });
+  return { desk, events, finish: () => finish() };
+}
+
+function recordingQueue(events: string[]): TurnQueue {
+  const queue = new InProcessQueue(8);
+  return {
+    ring: (...args) => queue.ring(...args),
+    process: (handler) => queue.process(handler),
+    resume: () => queue.resume(),
+    pause: () => {
+      events.push('queue.pause');
+      return queue.pause();
+    },
+    close: () => {
+      events.push('queue.close');
+      return queue.close();
+    },
+  };
+}
+
+/** Those of the events that are asked for, in the order in which they first happened. */
+function inOrder(events: readonly string[], wanted: readonly string[]): string[] {
+  return [...new Set(events)].filter((event) => wanted.includes(event));
+}

@@ -1,0 +1,259 @@
+import 'reflect-metadata';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type INestApplicationContext, Injectable } from '@nestjs/common';
+import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
+import {
+  memoryAdapter,
+  type Session,
+  type SessionsAdapter,
+  SessionsModule,
+  type SessionsModuleOptions,
+  SessionStore,
+} from 'nestjs-agent-sessions';
+import { SessionSweeper, SWEEP_JOB } from '../../lib/maintenance/session-sweeper.service.js';
+import { startApplication } from '../support/application.js';
+import { eventually } from '../support/eventually.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
+
+const EVERY_SECOND = '* * * * * *';
+/** Never within the life of a test. */
+const NEW_YEAR = '0 0 1 1 *';
+
+/** A cron job of the application's own. */
+@Injectable()
+class Heartbeat {
+  readonly beats: number[] = [];
+
+  @Cron(EVERY_SECOND, { name: 'heartbeat' })
+  beat(): void {
+    this.beats.push(performance.now());
+  }
+}
+
+describe('the sweep of idle sessions', () => {
+  const started: INestApplicationContext[] = [];
+
+  afterEach(async () => {
+    await Promise.all(started.splice(0).map((app) => app.close()));
+  });
+
+  async function start(
+    options: SessionsModuleOptions,
+    { schedule = 'none' }: { schedule?: 'none' | 'before' | 'after' } = {},
+  ): Promise<INestApplicationContext> {
+    const scheduleModules = schedule === 'none' ? [] : [ScheduleModule.forRoot()];
+    const app = await startApplication({
+      imports: [
+        ...(schedule === 'before' ? scheduleModules : []),
+        SessionsModule.forRoot({ ttlSeconds: 60, ...options }),
+        ...(schedule === 'after' ? scheduleModules : []),
+      ],
+      providers: schedule === 'none' ? [] : [Heartbeat],
+    });
+    started.push(app);
+    return app;
+  }
+
+  it.each(['none', 'before', 'after'] as const)(
+    'NST-06 SES-20 suspends idle sessions by cron, with the application’s ScheduleModule imported: %s',
+    async (schedule) => {
+      const { adapter, elapse } = storeWithClock();
+      const app = await start({ adapter, sweep: { cron: EVERY_SECOND } }, { schedule });
+      const sessions = app.get(SessionStore);
+      const idle = await activeSession(sessions);
+      elapse(60_001);
+      const busy = await activeSession(sessions);
+
+      await eventually(async () => (await sessions.get(idle.id))?.state === 'suspended');
+
+      expect(await sessions.get(idle.id)).toMatchObject({ state: 'suspended', lastActivityAt: idle.lastActivityAt });
+      expect(await sessions.get(busy.id)).toEqual(busy);
+      expect(sweeperOf(app).counts).toMatchObject({ suspended: 1, skipped: 0 });
+    },
+  );
+
+  it.each(['before', 'after'] as const)(
+    'NST-06 its job is listed in the application’s SchedulerRegistry, imported %s us, until we stop',
+    async (schedule) => {
+      const app = await start({ sweep: { cron: NEW_YEAR } }, { schedule });
+      const registry = app.get(SchedulerRegistry);
+
+      expect([...registry.getCronJobs().keys()].sort()).toEqual([SWEEP_JOB, 'heartbeat']);
+      expect(registry.getCronJob(SWEEP_JOB).isActive).toBe(true);
+
+      await app.close();
+      expect(registry.doesExist('cron', SWEEP_JOB)).toBe(false);
+    },
+  );
+
+  it('SES-20 runs every five minutes unless another time is asked for', async () => {
+    const app = await start({}, { schedule: 'before' });
+
+    expect(app.get(SchedulerRegistry).getCronJob(SWEEP_JOB).cronTime.source).toBe('*/5 * * * *');
+  });
+
+  it('NST-06 the application’s own cron jobs fire once, not twice, because of us', async () => {
+    const app = await start({ sweep: { cron: EVERY_SECOND } }, { schedule: 'before' });
+    const { beats } = app.get(Heartbeat);
+
+    await eventually(() => beats.length >= 3);
+
+    // Twice a second, three beats would take one second; once a second they take two.
+    const [first = 0, , third = 0] = beats;
+    expect(third - first).toBeGreaterThan(1500);
+    expect(app.get(SchedulerRegistry).getCronJobs().size).toBe(2);
+  });
+
+  it('NST-06 SES-20 sweep: false and enabled: false switch it off', async () => {
+    const calls: string[] = [];
+    const adapter = recordingAdapter(memoryAdapter(), calls);
+    const [app, other] = await Promise.all([
+      start({ adapter, sweep: false }, { schedule: 'before' }),
+      start({ adapter, sweep: { enabled: false, cron: EVERY_SECOND } }, { schedule: 'before' }),
+    ]);
+
+    // The applications' own jobs have run twice by then; ours would have, too.
+    await eventually(() => [app, other].every((one) => one.get(Heartbeat).beats.length >= 2));
+
+    expect(calls.filter((call) => call.startsWith('sessions.') || call.startsWith('leases.'))).toEqual([]);
+    for (const one of [app, other]) expect(one.get(SchedulerRegistry).doesExist('cron', SWEEP_JOB)).toBe(false);
+  });
+
+  it('NST-06 skips and counts runs that come while one is still under way', async () => {
+    const { adapter, sweeping, release } = slowSweeps(memoryAdapter());
+    const app = await start({ adapter, sweep: { cron: EVERY_SECOND } });
+    const sweeper = sweeperOf(app);
+
+    await eventually(() => sweeper.counts.skipped >= 1);
+    expect(sweeping).toEqual({ now: 1, atMost: 1, begun: 1 });
+
+    release();
+    await eventually(() => sweeper.counts.runs === 1);
+  });
+
+  it('NST-06 SES-20 of two applications that share a store one sweeps at a time, by lease', async () => {
+    const { adapter, sweeping, release } = slowSweeps(memoryAdapter());
+    const [one, other] = await Promise.all([
+      start({ adapter, sweep: { cron: NEW_YEAR } }),
+      start({ adapter, sweep: { cron: NEW_YEAR } }),
+    ]);
+
+    const first = sweeperOf(one).run();
+    await eventually(() => sweeping.now === 1);
+    await sweeperOf(other).run();
+    expect(sweeperOf(other).counts).toEqual({ runs: 0, skipped: 1, suspended: 0 });
+
+    release();
+    await first;
+    await sweeperOf(other).run();
+    expect(sweeperOf(one).counts).toEqual({ runs: 1, skipped: 0, suspended: 0 });
+    expect(sweeperOf(other).counts).toEqual({ runs: 1, skipped: 1, suspended: 0 });
+    expect(sweeping).toEqual({ now: 0, atMost: 1, begun: 2 });
+  });
+
+  it('NST-06 SES-20 another application takes over from one that died in its sweep', async () => {
+    const { adapter: store, elapse } = storeWithClock();
+    const died = await store.leases.acquire(SWEEP_JOB, 'a process that is gone', 120_000);
+    const app = await start({ adapter: store, sweep: { cron: NEW_YEAR } });
+    const sweeper = sweeperOf(app);
+
+    await sweeper.run();
+    expect(sweeper.counts).toMatchObject({ runs: 0, skipped: 1 });
+    elapse(120_001);
+    await sweeper.run();
+
+    expect(died).not.toBeNull();
+    expect(sweeper.counts).toMatchObject({ runs: 1, skipped: 1 });
+  });
+
+  it('NST-06 tries again after a run that failed', async () => {
+    const { adapter: store, elapse } = storeWithClock();
+    const failures = [new Error('The store is away.')];
+    const adapter = beforeSweeps(store, async () => {
+      const failure = failures.pop();
+      if (failure) throw failure;
+    });
+    const app = await start({ adapter, sweep: { cron: NEW_YEAR } });
+    const { id } = await activeSession(app.get(SessionStore));
+    elapse(60_001);
+    const sweeper = sweeperOf(app);
+
+    await sweeper.run();
+    expect(sweeper.counts).toEqual({ runs: 0, skipped: 0, suspended: 0 });
+    await sweeper.run();
+
+    expect(sweeper.counts).toEqual({ runs: 1, skipped: 0, suspended: 1 });
+    expect(await app.get(SessionStore).get(id)).toMatchObject({ state: 'suspended' });
+  });
+
+  it('NST-06 maxPerRun bounds a run; the next one goes on', async () => {
+    const { adapter, elapse } = storeWithClock();
+    const app = await start({ adapter, sweep: { cron: NEW_YEAR, maxPerRun: 2 } });
+    const sessions = app.get(SessionStore);
+    await Promise.all([1, 2, 3].map(() => activeSession(sessions)));
+    elapse(60_001);
+
+    await sweeperOf(app).run();
+    expect(await sessions.count({ state: 'suspended' })).toBe(2);
+    await sweeperOf(app).run();
+    expect(await sessions.count({ state: 'suspended' })).toBe(3);
+  });
+
+  it('NST-06 a stop waits for the run that is under way and starts no other', async () => {
+    const { adapter, sweeping, release } = slowSweeps(memoryAdapter());
+    const app = await start({ adapter, sweep: { cron: EVERY_SECOND } });
+    await eventually(() => sweeping.now === 1);
+
+    const closing = app.close().then(() => 'closed');
+    // Without the wait the application would have closed in a few milliseconds.
+    expect(await Promise.race([closing, delay(200, 'waiting')])).toBe('waiting');
+    release();
+    expect(await closing).toBe('closed');
+
+    expect(sweeping).toEqual({ now: 0, atMost: 1, begun: 1 });
+  });
+});
+
+function sweeperOf(app: INestApplicationContext): SessionSweeper {
+  return app.get(SessionSweeper, { strict: false });
+}
+
+function storeWithClock(): { adapter: SessionsAdapter; elapse: (ms: number) => void } {
+  let now = Date.parse('2026-11-21T08:00:00.000Z');
+  return { adapter: memoryAdapter({ clock: () => now }), elapse: (ms) => (now += ms) };
+}
+
+async function activeSession(sessions: SessionStore): Promise<Session> {
+  const { id } = await sessions.create({ userId: 'ann' });
+  return sessions.touch(id);
+}
+
+/** The same store, with something before each sweep. */
+function beforeSweeps(adapter: SessionsAdapter, before: () => Promise<void>): SessionsAdapter {
+  const sessions = new Proxy(adapter.sessions, {
+    get(target, name) {
+      const method: unknown = Reflect.get(target, name);
+      if (name !== 'suspendStale' || typeof method !== 'function') return method;
+      return async (...args: unknown[]): Promise<unknown> => {
+        await before();
+        return Reflect.apply(method, target, args) as unknown;
+      };
+    },
+  });
+  return { ...adapter, sessions };
+}
+
+/** The same store, in which the first sweep takes until it is released, and a count of those under way. */
+function slowSweeps(adapter: SessionsAdapter) {
+  const sweeping = { now: 0, atMost: 0, begun: 0 };
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const slow = beforeSweeps(adapter, async () => {
+    sweeping.begun += 1;
+    sweeping.now += 1;
+    sweeping.atMost = Math.max(sweeping.atMost, sweeping.now);
+    await released;
+    sweeping.now -= 1;
+  });
+  return { adapter: slow, sweeping, release: () => release() };
+}

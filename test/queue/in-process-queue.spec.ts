@@ -1,0 +1,203 @@
+import { setImmediate as nextRound, setTimeout as delay } from 'node:timers/promises';
+import fc from 'fast-check';
+import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
+import { eventually } from '../support/eventually.js';
+import { type Gate, gate } from '../support/running-application.js';
+
+describe('InProcessQueue', () => {
+  it('TRN-20 visits each rung session once, in the order of the rings', async () => {
+    const { queue, visits } = await visited(1);
+    await Promise.all(['a', 'b', 'a', 'c', 'b'].map((sessionId) => queue.ring(sessionId)));
+    await eventually(() => visits.length >= 4);
+    await queue.close();
+    // 'a' was being visited when it was rung again.
+    expect(visits).toEqual(['a', 'b', 'c', 'a']);
+  });
+
+  it('TRN-20 never visits a session twice at once, and others in parallel up to the concurrency', async () => {
+    const gates = new Map<string, Gate>();
+    const { queue, visits, running } = await visited(2, (sessionId) => gates.get(sessionId)?.pass());
+    for (const sessionId of ['a', 'b', 'c']) gates.set(sessionId, gate());
+    for (const sessionId of ['a', 'a', 'b', 'c']) await queue.ring(sessionId);
+    await nextRound();
+    expect([...running]).toEqual(['a', 'b']);
+
+    gates.get('b')?.open();
+    await eventually(() => running.has('c'));
+    expect([...running]).toEqual(['a', 'c']);
+    gates.get('a')?.open();
+    gates.get('c')?.open();
+    await eventually(() => visits.length === 4 && running.size === 0);
+    expect(visits).toEqual(['a', 'b', 'c', 'a']);
+  });
+
+  it('TRN-04 a session that is rung again and again goes to the back each time', async () => {
+    const { queue, visits } = await visited(1, (sessionId) => {
+      if (sessionId === 'busy' && visits.length < 20) void queue.ring('busy');
+    });
+    await Promise.all(['busy', 'a', 'b', 'c'].map((sessionId) => queue.ring(sessionId)));
+    await eventually(() => ['a', 'b', 'c'].every((sessionId) => visits.includes(sessionId)));
+    expect(visits.slice(0, 4)).toEqual(['busy', 'a', 'b', 'c']);
+  });
+
+  it('TRN-20 does not lose a ring that comes during the visit', async () => {
+    const { pass, open } = gate();
+    const { queue, visits } = await visited(1, () => pass());
+    await queue.ring('a');
+    await nextRound();
+    expect(visits).toEqual(['a']);
+    for (let i = 0; i < 3; i += 1) await queue.ring('a');
+    open();
+    await eventually(() => visits.length === 2);
+    await queue.close();
+    expect(visits).toEqual(['a', 'a']);
+  });
+
+  it('TRN-20 rings later, not before the time, and once for the earliest of several', async () => {
+    const { queue, visits } = await visited(1);
+    const rungAt = performance.now();
+    await queue.ring('a', 3_600_000);
+    await queue.ring('a', 40);
+    await queue.ring('a', 7_200_000);
+    await queue.ring('b');
+    await eventually(() => visits.length === 2);
+    expect(performance.now() - rungAt).toBeGreaterThanOrEqual(39);
+    expect(visits).toEqual(['b', 'a']);
+  });
+
+  it('TRN-20 a later ring does not hold back one for now', async () => {
+    const { queue, visits } = await visited(1);
+    await queue.ring('a', 30);
+    await queue.ring('a');
+    await eventually(() => visits.length === 1);
+    await eventually(() => visits.length === 2);
+  });
+
+  it('TRN-20 keeps rings until somebody processes them', async () => {
+    const queue = new InProcessQueue(4);
+    await queue.ring('a');
+    await queue.ring('b', 1);
+    await delay(5);
+    const visits: string[] = [];
+    await queue.process(async (sessionId) => void visits.push(sessionId));
+    await eventually(() => visits.length === 2);
+    expect(visits.sort()).toEqual(['a', 'b']);
+  });
+
+  it('TRN-20 starts nothing while it is paused, and goes on when it is resumed', async () => {
+    const { queue, visits } = await visited(4);
+    await queue.pause();
+    for (const sessionId of ['a', 'b']) await queue.ring(sessionId);
+    await queue.ring('c', 1);
+    await delay(5);
+    await nextRound();
+    expect(visits).toEqual([]);
+    await queue.resume();
+    await eventually(() => visits.length === 3);
+  });
+
+  it('TRN-14 close waits for the visits that run, and starts no more', async () => {
+    const { pass, open } = gate();
+    const { queue, visits } = await visited(1, () => pass());
+    await queue.ring('runs');
+    await queue.ring('waits');
+    await queue.ring('later', 1);
+    await nextRound();
+    let closed = false;
+    const closing = queue.close().then(() => (closed = true));
+    await delay(5);
+    expect(closed).toBe(false);
+    open();
+    await closing;
+    await queue.ring('too late');
+    await delay(5);
+    expect(visits).toEqual(['runs']);
+  });
+
+  it('TRN-20 a handler that throws harms nothing', async () => {
+    const { queue, visits } = await visited(1, (sessionId) => {
+      if (sessionId === 'bad') throw new Error('as asked');
+    });
+    for (const sessionId of ['bad', 'good', 'bad']) await queue.ring(sessionId);
+    await eventually(() => visits.length === 3);
+    expect(visits).toEqual(['bad', 'good', 'bad']);
+  });
+
+  it('TRN-20 every ring is followed by a visit that starts after it, never two of a session at once', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 3 }),
+        fc.array(action, { maxLength: 40 }),
+        async (concurrency, actions) => {
+          let clock = 0;
+          const rungAt = new Map<string, number>();
+          const visitedAt = new Map<string, number>();
+          const { queue, running, close } = await visited(concurrency, async (sessionId, visits) => {
+            visitedAt.set(sessionId, (clock += 1));
+            await rounds(visits.length % 4);
+            if (visits.length % 5 === 0) throw new Error('as asked');
+          });
+          for (const { kind, sessionId, wait } of actions) {
+            if (kind === 'pause') await queue.pause();
+            if (kind === 'resume') await queue.resume();
+            if (kind === 'ring' || kind === 'later') {
+              rungAt.set(sessionId, (clock += 1));
+              await queue.ring(sessionId, kind === 'later' ? 1 : 0);
+            }
+            await rounds(wait);
+          }
+          await queue.resume();
+          await eventually(() =>
+            [...rungAt].every(([sessionId, at]) => (visitedAt.get(sessionId) ?? 0) > at && running.size === 0),
+          );
+          await close();
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+});
+
+const action = fc.record({
+  kind: fc.constantFrom('ring', 'ring', 'ring', 'later', 'pause', 'resume'),
+  sessionId: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+  wait: fc.nat(2),
+});
+
+/** A queue whose visits are written down; `close` fails after two visits of a session at once, or too many at once. */
+async function visited(
+  concurrency: number,
+  handle: (sessionId: string, visits: readonly string[]) => Promise<void> | void = () => {},
+) {
+  const queue = new InProcessQueue(concurrency);
+  const visits: string[] = [];
+  const running = new Set<string>();
+  const broken: string[] = [];
+  await queue.process(async (sessionId) => {
+    if (running.has(sessionId)) broken.push(`${sessionId} is visited twice at once`);
+    if (running.size >= concurrency) broken.push(`${running.size + 1} visits at once`);
+    running.add(sessionId);
+    visits.push(sessionId);
+    try {
+      await handle(sessionId, visits);
+    } finally {
+      running.delete(sessionId);
+    }
+  });
+  const close = async (): Promise<void> => {
+    await queue.close();
+    expect(broken).toEqual([]);
+  };
+  opened.push(close);
+  return { queue, visits, running, close };
+}
+
+async function rounds(count: number): Promise<void> {
+  for (let i = 0; i < count; i += 1) await nextRound();
+}
+
+const opened: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of opened.splice(0)) await close();
+});

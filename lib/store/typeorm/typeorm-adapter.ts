@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
@@ -43,6 +44,11 @@ function resolveOptions({ tablePrefix = 'agent_', sqlite = {} }: TypeormAdapterO
   if (synchronous !== 'FULL' && synchronous !== 'NORMAL') {
     throw new SessionsConfigurationError(
       `typeormAdapter: sqlite.synchronous is ${JSON.stringify(synchronous)}; it must be 'FULL' or 'NORMAL'.`,
+    );
+  }
+  if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0) {
+    throw new SessionsConfigurationError(
+      `typeormAdapter: sqlite.busyTimeoutMs is ${inspect(busyTimeoutMs)}; it must be a number of milliseconds, 0 or more.`,
     );
   }
   return { tablePrefix, synchronous, busyTimeoutMs };

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Database, type Options } from 'better-sqlite3';
+import { isBusy } from './sqlite-errors.js';
 
-type OpenDatabase = (file: string, options?: Options) => Database;
+export type OpenDatabase = (file: string, options?: Options) => Database;
 
 const RETRY_MS = 50;
 
@@ -41,7 +42,7 @@ export class FileLock {
       return true;
     } catch (error) {
       db.close();
-      if ((error as { code?: string }).code?.startsWith('SQLITE_BUSY')) return false;
+      if (isBusy(error)) return false;
       throw error;
     }
   }

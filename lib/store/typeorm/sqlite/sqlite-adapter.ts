@@ -9,8 +9,9 @@ import { embeddedPorts } from '../../embedded/embedded-ports.js';
 import { type EmbeddedDatabase } from '../../embedded/tables.js';
 import { runMigrations } from '../run-migrations.js';
 import { type ResolvedTypeormOptions } from '../typeorm-adapter.options.js';
-import { FileLock } from './file-lock.js';
+import { FileLock, type OpenDatabase } from './file-lock.js';
 import { SqliteDatabase } from './sqlite-database.js';
+import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 
 /** How long a start waits for a worker of the same file that is just stopping. */
 const WORKER_LOCK_TIMEOUT_MS = 5000;
@@ -57,22 +58,28 @@ export class SqliteAdapter {
     if (this.database) return;
     const open = await this.driver();
     if (!existsSync(dirname(this.file))) mkdirSync(dirname(this.file), { recursive: true });
-    await this.migrate(open);
-    // A short wait only: it blocks the event loop. The longer one is asynchronous, in SqliteDatabase.
+    // A short wait only: it blocks the event loop. The longer ones are asynchronous.
     const db = open(this.file, { timeout: 10 });
-    db.pragma('journal_mode = WAL');
-    db.pragma(`synchronous = ${this.options.synchronous}`);
-    db.pragma(`wal_autocheckpoint = ${WAL_AUTOCHECKPOINT}`);
+    try {
+      await this.migrate(db, open);
+      db.pragma(`synchronous = ${this.options.synchronous}`);
+      db.pragma(`wal_autocheckpoint = ${WAL_AUTOCHECKPOINT}`);
+    } catch (error) {
+      db.close();
+      throw asStoreError(error);
+    }
     this.database = new SqliteDatabase(db, this.options.tablePrefix, this.options.busyTimeoutMs);
   }
 
   /** Processes that start at once take turns; all but the first find nothing left to do. */
-  private async migrate(open: (file: string) => BetterSqlite3.Database): Promise<void> {
+  private async migrate(db: BetterSqlite3.Database, open: OpenDatabase): Promise<void> {
     const lock = new FileLock(open, `${this.file}-migration`);
     if (!(await lock.acquire(MIGRATION_LOCK_TIMEOUT_MS))) {
       throw new StoreUnavailableError(`Another process has been migrating ${this.file} for over a minute.`);
     }
     try {
+      // First, because in the older journal mode readers would hold up the migrations too.
+      await retryWhileBusy(() => db.pragma('journal_mode = WAL'), this.options.busyTimeoutMs);
       await runMigrations(this.dataSource, this.options.tablePrefix);
     } finally {
       lock.release();
@@ -117,7 +124,7 @@ export class SqliteAdapter {
     };
   }
 
-  private async driver(): Promise<(file: string, options?: BetterSqlite3.Options) => BetterSqlite3.Database> {
+  private async driver(): Promise<OpenDatabase> {
     const { default: Driver } = await loadPeer('better-sqlite3', () => import('better-sqlite3'));
     return (file, options) => new Driver(file, options);
   }

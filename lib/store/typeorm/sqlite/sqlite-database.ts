@@ -1,8 +1,7 @@
 import { EventEmitter } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Database } from 'better-sqlite3';
-import { SessionsError, StoreUnavailableError } from '../../../common/sessions.error.js';
 import { type EmbeddedDatabase, type Transaction } from '../../embedded/tables.js';
+import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 import { SqliteConnection, SqliteTable } from './sqlite-table.js';
 import {
   SqliteCheckpoints,
@@ -28,7 +27,6 @@ interface RanWrite {
 
 /** Writes of one commit at most: a commit blocks the event loop. */
 const MAX_BATCH = 200;
-const BUSY_PAUSE_MS = 5;
 
 /**
  * A SQLite file behind a connection of our own. All writes that come in one turn of the event loop share one commit,
@@ -102,7 +100,7 @@ export class SqliteDatabase implements EmbeddedDatabase {
     while (this.pending.length > 0) {
       const batch = this.pending.splice(0, MAX_BATCH);
       try {
-        await this.begin();
+        await retryWhileBusy(() => this.connection.statement('BEGIN IMMEDIATE').run(), this.busyTimeoutMs);
         this.commit(batch);
       } catch (error) {
         if (this.db.inTransaction) this.db.exec('ROLLBACK');
@@ -110,20 +108,6 @@ export class SqliteDatabase implements EmbeddedDatabase {
       }
     }
     this.flushing = null;
-  }
-
-  /** Waits asynchronously for another process's commit: the event loop goes on meanwhile. */
-  private async begin(): Promise<void> {
-    const deadline = performance.now() + this.busyTimeoutMs;
-    for (;;) {
-      try {
-        this.connection.statement('BEGIN IMMEDIATE').run();
-        return;
-      } catch (error) {
-        if (!isBusy(error) || performance.now() >= deadline) throw error;
-        await delay(BUSY_PAUSE_MS * (1 + Math.random()));
-      }
-    }
   }
 
   private commit(batch: readonly PendingWrite[]): void {
@@ -178,22 +162,4 @@ export class SqliteDatabase implements EmbeddedDatabase {
     }
     this.tables.sessions.delete(sessionId);
   }
-}
-
-function isBusy(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return typeof code === 'string' && code.startsWith('SQLITE_BUSY');
-}
-
-/** Typed errors of the domain pass; what SQLite says becomes "the store is unavailable". */
-function asStoreError(error: unknown): unknown {
-  if (error instanceof SessionsError) return error;
-  // By name: an error of another realm is no instance of this one's Error.
-  const { name, message, code } = error as { name?: unknown; message?: unknown; code?: unknown };
-  const fromSqlite =
-    name === 'SqliteError' || (name === 'TypeError' && String(message).includes('database connection'));
-  if (!fromSqlite) return error;
-  return new StoreUnavailableError(`The SQLite store failed${typeof code === 'string' ? ` (${code})` : ''}.`, {
-    cause: error,
-  });
 }

@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import { jest } from '@jest/globals';
+import Database from 'better-sqlite3';
+import { SessionsConfigurationError } from 'nestjs-agent-sessions';
+import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
+import { temporaryFolder } from '../support/stores.js';
+
+describe('the options of the SQLite store', () => {
+  it.each<[string, unknown, string]>([
+    ['a store in memory', { dataSource: { type: 'better-sqlite3', database: ':memory:' } }, 'memoryAdapter()'],
+    ['no file', { dataSource: { type: 'better-sqlite3' } }, 'must be the path of a file'],
+    ['an empty path', { dataSource: { type: 'better-sqlite3', database: '' } }, 'must be the path of a file'],
+    ['a URI', { dataSource: { type: 'better-sqlite3', database: 'file:x.db?mode=memory' } }, 'the path of a file'],
+    ['no DataSource', {}, 'dataSource is missing'],
+    ['null', { dataSource: null }, 'dataSource is missing'],
+    ['another dialect', { dataSource: { type: 'postgres', database: 'x' } }, '"postgres"'],
+    ['another SQLite driver', { dataSource: { type: 'sqljs', database: 'x' } }, '"sqljs"'],
+    ['an empty prefix', { ...file(), tablePrefix: '' }, 'tablePrefix'],
+    ['a prefix that is SQL', { ...file(), tablePrefix: 'a"; DROP TABLE x; --' }, 'tablePrefix'],
+    ['a prefix with a line break', { ...file(), tablePrefix: 'a\n' }, 'tablePrefix'],
+    ['a prefix that begins with a digit', { ...file(), tablePrefix: '1a' }, 'tablePrefix'],
+    ['a prefix that is too long', { ...file(), tablePrefix: 'a'.repeat(32) }, 'tablePrefix'],
+    ['another synchronous', { ...file(), sqlite: { synchronous: 'OFF' } }, 'sqlite.synchronous'],
+    ['a synchronous that is SQL', { ...file(), sqlite: { synchronous: 'FULL; --' } }, 'sqlite.synchronous'],
+    ['a negative time-out', { ...file(), sqlite: { busyTimeoutMs: -1 } }, 'sqlite.busyTimeoutMs'],
+    ['a time-out that is no number', { ...file(), sqlite: { busyTimeoutMs: '5000' } }, 'sqlite.busyTimeoutMs'],
+    ['an endless time-out', { ...file(), sqlite: { busyTimeoutMs: NaN } }, 'sqlite.busyTimeoutMs'],
+  ])('NST-02 refuses %s', (_, options, named) => {
+    const make = () => typeormAdapter(options as TypeormAdapterOptions);
+
+    expect(make).toThrow(SessionsConfigurationError);
+    expect(make).toThrow(named);
+  });
+
+  it.each([
+    [undefined, 2],
+    ['FULL', 2],
+    ['NORMAL', 1],
+  ] as const)('NST-02 opens the file in WAL mode with synchronous %s', async (synchronous, level) => {
+    const pragma = jest.spyOn(Database.prototype, 'pragma');
+    const adapter = typeormAdapter({ ...file(), ...(synchronous ? { sqlite: { synchronous } } : {}) });
+    await adapter.init?.();
+    // The adapter's own connection is the one that is still open.
+    const [connection] = (pragma.mock.contexts as Database.Database[]).filter(({ open }) => open);
+    pragma.mockRestore();
+
+    expect(connection.pragma('journal_mode', { simple: true })).toBe('wal');
+    expect(connection.pragma('synchronous', { simple: true })).toBe(level);
+    await adapter.close?.();
+    expect(connection.open).toBe(false);
+  });
+});
+
+function file(): Pick<TypeormAdapterOptions, 'dataSource'> {
+  return { dataSource: { type: 'better-sqlite3', database: join(temporaryFolder(), 'sessions.db') } };
+}

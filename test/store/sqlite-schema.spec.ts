@@ -1,0 +1,148 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { sessionsEntities, sessionsMigrations, typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { DataSource } from 'typeorm';
+import { temporaryFolder } from '../support/stores.js';
+
+describe('the schema of the SQLite store', () => {
+  let file: string;
+
+  beforeEach(() => {
+    file = join(temporaryFolder(), 'sessions.db');
+  });
+
+  it('STA-03 migrations make just what the entities describe', async () => {
+    await migrated();
+
+    expect(await differences()).toEqual([]);
+  });
+
+  it.each([
+    ['an index', 'DROP INDEX agent_turn_open'],
+    ['a column', 'ALTER TABLE agent_turn DROP COLUMN report'],
+    ['a table', 'DROP TABLE agent_tombstone'],
+  ])('STA-03 the comparison sees that %s is missing', async (_, statement) => {
+    await migrated();
+    inFile((db) => db.exec(statement));
+
+    expect(await differences()).not.toEqual([]);
+  });
+
+  it('STA-03 entities and migrations follow the table prefix', async () => {
+    await migrated('chat_');
+
+    expect(await differences('chat_')).toEqual([]);
+    expect(tables().filter((name) => !name.startsWith('chat_'))).toEqual([]);
+  });
+
+  it('STA-03 the last migration can be undone, and made again', async () => {
+    await migrated();
+    const made = tables();
+    const dataSource = await connect({
+      migrations: sessionsMigrations(),
+      migrationsTableName: 'agent_migrations',
+    });
+
+    await dataSource.undoLastMigration();
+    expect(tables()).toEqual(['agent_migrations']);
+
+    await dataSource.runMigrations();
+    expect(tables()).toEqual(made);
+    await dataSource.destroy();
+  });
+
+  it('STA-03 a file that is open already is not migrated twice', async () => {
+    await migrated();
+    await migrated();
+
+    expect(inFile((db) => db.prepare('SELECT COUNT(*) AS count FROM agent_migrations').get())).toEqual({ count: 1 });
+  });
+
+  it('STA-03 two prefixes in one file know nothing of each other', async () => {
+    const [first, second] = [adapterOf('a_'), adapterOf('b_')];
+    await first.init?.();
+    await second.init?.();
+    const [a, b] = [new SessionStore(first.sessions), new SessionStore(second.sessions)];
+
+    await a.create({ id: 's', userId: 'ann' });
+    await expect(b.get('s')).resolves.toBeNull();
+    await b.create({ id: 's', userId: 'ben' });
+
+    expect(await a.get('s')).toMatchObject({ userId: 'ann' });
+    expect(await b.get('s')).toMatchObject({ userId: 'ben' });
+    await Promise.all([first.close?.(), second.close?.()]);
+  });
+
+  it('NST-05 takes a DataSource of the application, and leaves it open', async () => {
+    const dataSource = await connect({});
+    const adapter = typeormAdapter({ dataSource });
+    await adapter.init?.();
+    await new SessionStore(adapter.sessions).create({ id: 's', userId: 'ann' });
+
+    expect(await dataSource.query('SELECT user_id FROM agent_session')).toEqual([{ user_id: 'ann' }]);
+    await adapter.close?.();
+
+    expect(dataSource.isInitialized).toBe(true);
+    expect(await dataSource.query('SELECT COUNT(*) AS count FROM agent_session')).toEqual([{ count: 1 }]);
+    await dataSource.destroy();
+  });
+
+  it('NST-05 makes the folder of the file when it is missing', async () => {
+    file = join(temporaryFolder(), 'not', 'there', 'sessions.db');
+    await migrated();
+
+    expect(tables()).toContain('agent_session');
+  });
+
+  it('NST-05 waits for an application that is reading a file of the older journal mode', async () => {
+    const reader = new Database(file);
+    reader.exec('CREATE TABLE other (id); BEGIN; SELECT * FROM other');
+    reader.prepare('SELECT * FROM other').all();
+    const init = migrated();
+    setTimeout(() => reader.exec('COMMIT'), 200);
+
+    await expect(init).resolves.toBeUndefined();
+    reader.close();
+  });
+
+  function adapterOf(tablePrefix: string): SessionsAdapter {
+    return typeormAdapter({ dataSource: { type: 'better-sqlite3', database: file }, tablePrefix });
+  }
+
+  async function migrated(tablePrefix = 'agent_'): Promise<void> {
+    const adapter = adapterOf(tablePrefix);
+    await adapter.init?.();
+    await adapter.close?.();
+  }
+
+  /** What TypeORM would change to make the file look like the entities. */
+  async function differences(tablePrefix = 'agent_'): Promise<string[]> {
+    const dataSource = await connect({ entities: sessionsEntities(tablePrefix) });
+    const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
+    await dataSource.destroy();
+    return upQueries.map(({ query }) => query);
+  }
+
+  function connect(options: Partial<ConstructorParameters<typeof DataSource>[0]>): Promise<DataSource> {
+    return new DataSource({ type: 'better-sqlite3', database: file, ...(options as object) }).initialize();
+  }
+
+  function inFile<T>(work: (db: Database.Database) => T): T {
+    const db = new Database(file);
+    try {
+      return work(db);
+    } finally {
+      db.close();
+    }
+  }
+
+  function tables(): string[] {
+    const rows = inFile((db) =>
+      db
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'sqlite_sequence' ORDER BY name")
+        .all(),
+    ) as { name: string }[];
+    return rows.map(({ name }) => name);
+  }
+});

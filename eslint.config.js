@@ -21,6 +21,11 @@ export default tseslint.config(
     rules: { '@typescript-eslint/explicit-module-boundary-types': 'off' },
   },
   {
+    // Programs that tests start as they are.
+    files: ['test/**/*.mjs'],
+    extends: [tseslint.configs.disableTypeChecked],
+  },
+  {
     // Domain folders know no backend and no HTTP; only the module file wires them.
     files: ['lib/{common,session,turn,orchestrator,conversation,state,maintenance}/**/*.ts'],
     rules: {

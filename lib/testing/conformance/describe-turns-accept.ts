@@ -133,7 +133,8 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     await lane.queue('lost');
     await lane.lapse();
     expect(await lane.claim({ maxAttempts: 1 })).toBeNull();
-    await lane.queue('superseded');
+    await lane.adapter.turns.wait((await lane.run('interrupted')).hold, { signal: 'go', step: lane.step('go', null) });
+    await lane.queue('superseded', { whenBusy: 'interrupt' });
     await lane.queue('latest', { whenBusy: 'latest' });
     const { hold } = await lane.take();
     await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: 0 });

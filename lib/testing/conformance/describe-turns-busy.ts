@@ -27,7 +27,9 @@ export function describeTurnsBusy(context: ConformanceContext): void {
   });
 
   it('TRN-06 reject refuses, and says that the holder is alive and since when it runs', async () => {
-    const { turn } = await lane.run('holder');
+    await lane.queue('holder');
+    await lane.elapse(5);
+    const { turn } = await lane.take();
     await lane.elapse(5);
 
     const refused = lane.accept('new', { whenBusy: 'reject' });

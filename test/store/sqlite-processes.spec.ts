@@ -1,0 +1,156 @@
+import { join } from 'node:path';
+import {
+  type AcceptTurn,
+  type ClaimedTurn,
+  type ClaimRequest,
+  type SessionsAdapter,
+  SessionsConfigurationError,
+  SessionStore,
+} from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { StoreProcess } from '../support/store-process.js';
+import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
+
+/** Several processes on one SQLite file. The others run the built package: `npm test` builds it first. */
+describe('processes on one SQLite file', () => {
+  const processes: StoreProcess[] = [];
+  const adapters: SessionsAdapter[] = [];
+  let file: string;
+
+  beforeEach(() => {
+    file = join(temporaryFolder(), 'sessions.db');
+  });
+
+  afterEach(async () => {
+    await Promise.all(processes.splice(0).map((each) => each.kill()));
+    for (const adapter of adapters.splice(0)) await adapter.close?.();
+  });
+
+  it('NST-05 ten processes that open a new file at once all succeed', async () => {
+    const starters = await Promise.all(Array.from({ length: 10 }, () => start()));
+
+    await Promise.all(starters.map((starter) => starter.call('init')));
+
+    await Promise.all(
+      starters.map((starter, index) => starter.call('sessions.create', { ...SESSION, id: `session-${index}` })),
+    );
+    const store = await open();
+    expect(await new SessionStore(store.sessions).count({ userId: 'ann' })).toBe(10);
+  }, 60_000);
+
+  it('TRN-20 refuses a second worker while the first one lives, and says what to do', async () => {
+    const first = await worker();
+    const second = await open();
+
+    const refused = second.beginWork?.();
+
+    await expect(refused).rejects.toBeInstanceOf(SessionsConfigurationError);
+    await expect(refused).rejects.toThrow(file);
+    await expect(refused).rejects.toThrow('has one worker process at a time');
+    await expect(first.call('ping')).resolves.toBeUndefined();
+    // It may do everything but work.
+    await second.sessions.insert({ ...(await new SessionStore(second.sessions).create({ userId: 'ann' })), id: 'api' });
+  }, 30_000);
+
+  it('TRN-15 takes over at once from a worker that is killed, with the turns that it was running', async () => {
+    const first = await worker();
+    await first.call('sessions.create', SESSION);
+    await first.call('turns.accept', TURN);
+    const { hold } = await first.call<ClaimedTurn>('turns.claim', 's', claimRequest('first'));
+    const second = await open();
+    expect(await second.turns.claim('s', claimRequest('second'))).toBeNull();
+    const takeOver = second.beginWork?.();
+
+    await first.kill();
+    const killedAt = performance.now();
+    await takeOver;
+
+    expect(performance.now() - killedAt).toBeLessThan(1000);
+    expect(await second.turns.due(10)).toEqual(['s']);
+    expect(await second.turns.claim('s', claimRequest('second'))).toMatchObject({
+      hold: { turnId: 't', fence: hold.fence + 1 },
+      turn: { status: 'running', failures: 1 },
+    });
+  }, 30_000);
+
+  it('TRN-20 lets the next worker in as soon as the first one has closed its store', async () => {
+    const first = await worker();
+    const second = await open();
+    const takeOver = second.beginWork?.();
+    await first.call('close');
+
+    await expect(takeOver).resolves.toBeUndefined();
+  }, 30_000);
+
+  it.each([1, 25])(
+    'TRN-15 keeps every turn that a killed process said it had accepted, %i at once',
+    async (atOnce) => {
+      const first = await worker();
+      await first.call('sessions.create', SESSION);
+      first.flood({ ...TURN, maxQueued: 1_000_000 }, atOnce);
+      await eventually(() => first.accepted.length >= 200, { what: 'accepted turns' });
+
+      await first.kill();
+
+      const store = await open();
+      const stored = await store.turns.list({ sessionId: 's', limit: 1_000_000 });
+      const ids = new Set(stored.map(({ id }) => id));
+      expect(first.accepted.filter((id) => !ids.has(id))).toEqual([]);
+      expect(stored.map(({ position }) => position)).toEqual(stored.map((_, index) => index + 1));
+    },
+    30_000,
+  );
+
+  it('TRN-03 gives a turn to one of two processes that claim at once', async () => {
+    const [first, store] = [await worker(), await open()];
+    await first.call('sessions.create', SESSION);
+    for (let turns = 0; turns < 50; turns += 1) {
+      await store.turns.accept({ ...TURN, id: `t-${turns}` });
+      const claims = await Promise.all([
+        first.call<ClaimedTurn | null>('turns.claim', 's', claimRequest('first')),
+        store.turns.claim('s', claimRequest('second')),
+      ]);
+      const claimed = claims.filter((claim) => claim !== null);
+      expect(claimed.map(({ hold }) => hold.turnId)).toEqual([`t-${turns}`]);
+      await store.turns.settle(claimed[0].hold, { status: 'completed', messages: [], keepCheckpoints: 'all' });
+    }
+  }, 30_000);
+
+  async function start(): Promise<StoreProcess> {
+    const started = await StoreProcess.start(file);
+    processes.push(started);
+    return started;
+  }
+
+  async function worker(): Promise<StoreProcess> {
+    const started = await start();
+    await started.call('init');
+    await started.call('beginWork');
+    return started;
+  }
+
+  /** The same file in this process. */
+  async function open(): Promise<SessionsAdapter> {
+    const adapter = sqliteAdapter(file);
+    adapters.push(adapter);
+    await adapter.init?.();
+    return adapter;
+  }
+});
+
+const SESSION = { id: 's', userId: 'ann', attachedSurfaces: [], metadata: {} };
+
+const TURN: AcceptTurn = {
+  id: 't',
+  sessionId: 's',
+  orchestrator: 'desk',
+  version: '1',
+  request: { input: { text: 'hello' } },
+  attributes: {},
+  whenBusy: 'enqueue',
+  maxQueued: 100,
+};
+
+function claimRequest(holder: string): ClaimRequest {
+  return { holder, leaseMs: 600_000, maxAttempts: 3, windows: {} };
+}

@@ -5,6 +5,8 @@ import { type MessageDraft, type MessageRole } from './message.js';
 
 const ROLES: readonly MessageRole[] = ['system', 'user', 'assistant', 'tool'];
 const KEYS = ['role', 'content', 'name', 'metadata', 'toolCalls', 'toolCallId', 'id'];
+/** What the log adds to a message. */
+const LOG_KEYS = ['position', 'createdAt', 'orchestrator', 'turnId'];
 
 /**
  * Checks and copies messages that come from a handler or a caller.
@@ -14,6 +16,15 @@ const KEYS = ['role', 'content', 'name', 'metadata', 'toolCalls', 'toolCallId', 
 export function toMessageDrafts(values: unknown, path: string): MessageDraft[] {
   if (!Array.isArray(values)) throw new InvalidInputError(path, 'must be an array of messages.');
   return values.map((value, index) => toMessageDraft(value, `${path}[${index}]`));
+}
+
+/** As {@link toMessageDrafts}; messages that come from a log may be given as they are. */
+export function toHistory(values: unknown, path: string): MessageDraft[] {
+  if (!Array.isArray(values)) throw new InvalidInputError(path, 'must be an array of messages.');
+  const drafts = values.map((value: unknown) =>
+    isPlainObject(value) ? Object.fromEntries(Object.entries(value).filter(([key]) => !LOG_KEYS.includes(key))) : value,
+  );
+  return toMessageDrafts(drafts, path);
 }
 
 function toMessageDraft(value: unknown, path: string): MessageDraft {

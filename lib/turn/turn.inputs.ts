@@ -2,6 +2,7 @@ import { Allow } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 import { isPlainObject, type JsonObject, stringifyWithin, toJson, toJsonObject } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
+import { toHistory } from '../conversation/message-draft.js';
 import { type MessageDraft } from '../conversation/message.js';
 import { TURN_STATUSES, type TurnInput, type TurnRequest, type TurnStatus, WHEN_BUSY, type WhenBusy } from './turn.js';
 
@@ -109,7 +110,7 @@ export function toTurnInput(input: unknown, maxBytes: number): TurnInput {
   return checked as TurnInput;
 }
 
-/** What else is stored with the turn. @throws StateSerializationError, TooLargeError */
+/** What else is stored with the turn. @throws InvalidInputError, StateSerializationError, TooLargeError */
 export function toTurnRequest(
   input: TurnInput,
   { history, state, force }: SubmitOptions,
@@ -118,7 +119,7 @@ export function toTurnRequest(
 ): TurnRequest {
   const request: TurnRequest = {
     input,
-    ...(history === undefined ? {} : { history: toJson(history, 'history') as unknown as readonly MessageDraft[] }),
+    ...(history === undefined ? {} : { history: toHistory(history, 'history') }),
     ...(state === undefined ? {} : { statePatch: toJsonObject(state, 'state') }),
     ...(force ? { force } : {}),
     ...(callers.length > 0 ? { callers } : {}),

@@ -1,5 +1,5 @@
 import { type Session } from '../../session/session.js';
-import { HOUR, idsOf, insertAllIdle, insertIdle, PLENTY } from './session-fixtures.js';
+import { create, HOUR, idsOf, insertAllIdle, insertIdle, PLENTY } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 /** suspendStale (SES-09). */
@@ -33,6 +33,18 @@ export function describeSessionSweep(context: ConformanceContext): void {
     expect(await sweepTwo()).toEqual([five.id, four.id].sort());
     expect(await sweepTwo()).toEqual([three.id, two.id].sort());
     expect(await sweepTwo()).toEqual([]);
+  });
+
+  it('SES-09 suspends nobody who was idle for just as long, to the millisecond', async () => {
+    const { sessions } = context;
+    const created = await Promise.all(Array.from({ length: 20 }, () => create(context)));
+    // Sent together, some of these fall into one millisecond.
+    const sweeps = await Promise.all(
+      created.map(async ({ id }) => (await Promise.all([sessions.touch(id), sessions.suspendStale(0, PLENTY)]))[1]),
+    );
+    for (const { stateChangedAt, lastActivityAt } of sweeps.flat()) {
+      expect(Date.parse(stateChangedAt ?? '')).toBeGreaterThan(Date.parse(lastActivityAt));
+    }
   });
 
   it('SES-09 lets a touched session alone', async () => {

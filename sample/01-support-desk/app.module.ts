@@ -1,12 +1,12 @@
 import { Module } from '@nestjs/common';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
-import { ValidationPipe } from '@nestjs/common';
 import { SessionsModule } from 'nestjs-agent-sessions';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { ChatController } from './chat.controller.js';
 import { ErrorFilter } from './error.filter.js';
 import { HealthController } from './health.controller.js';
 import { OrdersService } from './orders.service.js';
+import { StrictValidationPipe } from './strict-validation.pipe.js';
 import { SupportDesk } from './support-desk.orchestrator.js';
 
 @Module({
@@ -23,7 +23,7 @@ import { SupportDesk } from './support-desk.orchestrator.js';
   controllers: [ChatController, HealthController],
   providers: [
     OrdersService,
-    { provide: APP_PIPE, useValue: new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }) },
+    { provide: APP_PIPE, useClass: StrictValidationPipe },
     { provide: APP_FILTER, useClass: ErrorFilter },
   ],
 })

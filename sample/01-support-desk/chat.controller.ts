@@ -1,16 +1,4 @@
-import {
-  Body,
-  Controller,
-  Get,
-  Headers,
-  Inject,
-  Param,
-  Post,
-  Query,
-  Req,
-  UseGuards,
-  ValidationPipe,
-} from '@nestjs/common';
+import { Body, Controller, Get, Headers, Inject, Param, Post, Query, Req, UseGuards } from '@nestjs/common';
 import {
   CurrentSession,
   InjectOrchestrator,
@@ -28,7 +16,7 @@ import {
   UnauthenticatedError,
   UseSession,
 } from 'nestjs-agent-sessions';
-import { PageDto, SayDto } from './chat.dto.js';
+import { PageDto, SayDto, StartDto } from './chat.dto.js';
 import { HeaderAuthGuard } from './header-auth.guard.js';
 import { type Desk, SupportDesk } from './support-desk.orchestrator.js';
 
@@ -47,7 +35,7 @@ export class ChatController {
   ) {}
 
   @Post('sessions')
-  start(@Req() { user }: SignedIn): Promise<Session> {
+  start(@Req() { user }: SignedIn, @Body() _: StartDto): Promise<Session> {
     if (!user) throw new UnauthenticatedError();
     return this.sessions.create({ userId: user.id });
   }
@@ -58,9 +46,12 @@ export class ChatController {
     return session;
   }
 
-  /** Answers once the turn has settled: it waits in the session's lane behind those that came before. */
+  /**
+   * Answers once the turn has settled: it waits in the session's lane behind those that came before. The turn touches the
+   * session when it settles; the guard must not, or a message that is refused would have resumed it.
+   */
   @Post('turns')
-  @UseSession()
+  @UseSession({ touch: false })
   say(
     @CurrentSession() session: Session,
     @Body() { input }: SayDto,
@@ -84,10 +75,7 @@ export class ChatController {
 
   @Get('messages')
   @UseSession({ touch: false })
-  messages(
-    @CurrentSession() session: Session,
-    @Query(new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true })) page: PageDto,
-  ): Promise<Message[]> {
+  messages(@CurrentSession() session: Session, @Query() page: PageDto): Promise<Message[]> {
     return this.store.conversations.page(session.id, { ...page });
   }
 }

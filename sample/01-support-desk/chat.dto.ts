@@ -1,5 +1,12 @@
-import { Type } from 'class-transformer';
+import { Transform } from 'class-transformer';
 import { IsInt, IsNotEmpty, IsOptional, IsString, Max, Min } from 'class-validator';
+
+/** Query parameters are texts; an empty one is a mistake, not a zero. */
+const ToInteger = (): PropertyDecorator =>
+  Transform(({ value }) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : NaN));
+
+/** A session is started with nothing but a user. */
+export class StartDto {}
 
 export class SayDto {
   @IsString()
@@ -10,13 +17,13 @@ export class SayDto {
 export class PageDto {
   /** Messages after this position. */
   @IsOptional()
-  @Type(() => Number)
+  @ToInteger()
   @IsInt()
   @Min(0)
   after?: number;
 
   @IsOptional()
-  @Type(() => Number)
+  @ToInteger()
   @IsInt()
   @Min(1)
   @Max(500)

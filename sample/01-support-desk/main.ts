@@ -6,7 +6,8 @@ import { AppModule } from './app.module.js';
 const app = await NestFactory.create<NestExpressApplication>(AppModule, { bodyParser: false });
 // Larger than the module's own limit for inputs, so that its clearer answer comes first.
 app.useBodyParser('json', { limit: '1mb' });
-app.enableShutdownHooks();
+// Exits with 0 once everything has stopped in order, instead of dying of the signal.
+app.enableShutdownHooks([], { useProcessExit: true });
 await app.listen(process.env.PORT ?? 3000);
 
 const url = (await app.getUrl()).replace('[::1]', 'localhost');

@@ -1,0 +1,29 @@
+import { type ArgumentMetadata, BadRequestException, Injectable, ValidationPipe } from '@nestjs/common';
+
+/** Nothing that this application takes is nested deeper. */
+const MAX_DEPTH = 8;
+
+/**
+ * Nest's ValidationPipe, set to refuse unknown keys. It would drop keys that every object inherits, such as `__proto__`,
+ * and walks values until the stack overflows; both are refused here, before anything has happened.
+ */
+@Injectable()
+export class StrictValidationPipe extends ValidationPipe {
+  constructor() {
+    super({ whitelist: true, forbidNonWhitelisted: true, transform: true });
+  }
+
+  override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
+    if (metadata.type === 'body' || metadata.type === 'query') assertOrdinary(value, 1);
+    return super.transform(value, metadata);
+  }
+}
+
+function assertOrdinary(value: unknown, depth: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (depth > MAX_DEPTH) throw new BadRequestException(`values nested deeper than ${MAX_DEPTH} should not exist`);
+  for (const [key, item] of Object.entries(value)) {
+    if (key in Object.prototype) throw new BadRequestException(`property ${key} should not exist`);
+    assertOrdinary(item, depth + 1);
+  }
+}

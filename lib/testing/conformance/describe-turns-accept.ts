@@ -125,21 +125,8 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     await expect(lane.accept('fits', { maxQueued: 2 })).resolves.toMatchObject({ turn: { status: 'queued' } });
   });
 
-  it('TRN-07 has room again for every turn that left the lane, however it left', async () => {
-    await lane.queue('settled');
-    await lane.settle((await lane.take()).hold);
-    const cancelled = await lane.queue('cancelled');
-    await lane.adapter.turns.cancel(cancelled.id, 'cancel');
-    await lane.queue('lost');
-    await lane.lapse();
-    expect(await lane.claim({ maxAttempts: 1 })).toBeNull();
-    await lane.adapter.turns.wait((await lane.run('interrupted')).hold, { signal: 'go', step: lane.step('go', null) });
-    await lane.queue('superseded', { whenBusy: 'interrupt' });
-    await lane.queue('latest', { whenBusy: 'latest' });
-    const { hold } = await lane.take();
-    await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: 0 });
-    await lane.adapter.turns.release((await lane.take()).hold, 0);
-    await lane.settle((await lane.take()).hold);
+  it.each(Object.keys(WAYS_OUT))('TRN-07 has room again for a turn that %s', async (way) => {
+    await WAYS_OUT[way](lane);
 
     for (let turns = 0; turns < 3; turns += 1) await lane.queue(`turn ${turns}`, { maxQueued: 3 });
     await expect(lane.accept('one more', { maxQueued: 3 })).rejects.toBeInstanceOf(LaneFullError);
@@ -179,3 +166,44 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     expect(await context.adapter.turns.get(context.id())).toBeNull();
   });
 }
+
+/** Every way in which the turns of a lane leave it; each leaves the lane empty. */
+const WAYS_OUT: Record<string, (lane: TestLane) => Promise<void>> = {
+  settled: async (lane) => {
+    await lane.settle((await lane.run('first')).hold);
+  },
+  'settled after a retry and a release': async (lane) => {
+    const { turns } = lane.adapter;
+    await turns.retry((await lane.run('first')).hold, { error: { name: 'Error', message: 'no' }, delayMs: 0 });
+    await turns.release((await lane.take()).hold, 0);
+    await lane.settle((await lane.take()).hold);
+  },
+  'was cancelled, at the head and behind it': async (lane) => {
+    const { id: head } = await lane.queue('first');
+    const { id: second } = await lane.queue('second');
+    await lane.adapter.turns.cancel(second, 'cancel');
+    await lane.adapter.turns.cancel(head, 'cancel');
+  },
+  'was asked to stop and was released': async (lane) => {
+    const { hold } = await lane.run('first');
+    await lane.adapter.turns.cancel(hold.turnId, 'cancel');
+    await lane.adapter.turns.release(hold, 0);
+  },
+  'was interrupted while it waited': async (lane) => {
+    const { hold } = await lane.run('first');
+    await lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', null) });
+    await lane.queue('second', { whenBusy: 'interrupt' });
+    await lane.drain();
+  },
+  'was superseded': async (lane) => {
+    await lane.queue('first');
+    await lane.queue('second');
+    await lane.queue('third', { whenBusy: 'latest' });
+    await lane.drain();
+  },
+  'lost its workers': async (lane) => {
+    await lane.queue('first');
+    await lane.lapse();
+    await lane.claim({ maxAttempts: 1 });
+  },
+};

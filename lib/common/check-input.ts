@@ -30,9 +30,10 @@ export function validateInput<T extends object>(
   if (!isPlainObject(input) && !(input instanceof type)) {
     return { problem: { path, value: input, rule: 'must be an object.' } };
   }
-  // Assigning these would change the copy's prototype instead of being refused as unknown.
-  if (Object.hasOwn(input, '__proto__') || Object.hasOwn(input, 'constructor')) {
-    return { problem: { path, value: undefined, rule: 'must not have a key named __proto__ or constructor.' } };
+  // Assigning __proto__ would change the copy, and class-validator takes others of these for known keys.
+  const inherited = Object.keys(input).find((key) => key in Object.prototype);
+  if (inherited !== undefined) {
+    return { problem: { path, value: undefined, rule: `must not have a key named ${inherited}.` } };
   }
   // Shallow on purpose: stores, functions and the application's JSON must arrive as they are.
   const value = Object.assign(new type(), input);

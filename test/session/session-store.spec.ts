@@ -316,6 +316,28 @@ describe('SessionStore by an injected clock', () => {
   });
 });
 
+describe('SessionStore over two connections to one SQLite file', () => {
+  it('SES-06 SES-12 keeps every change that both make to one session', async () => {
+    const file = join(temporaryFolder(), 'sessions.db');
+    const adapters = [sqliteAdapter(file), sqliteAdapter(file)];
+    for (const adapter of adapters) await adapter.init?.();
+    const stores = adapters.map((adapter) => new SessionStore(adapter.sessions, { maxSurfacesPerSession: 20 }));
+    const { id } = await stores[0].create({ userId: 'ann' });
+    await Promise.all(
+      Array.from({ length: 20 }, (_, n) => n).flatMap((n) => [
+        stores[n % 2].attachSurface(id, `surface-${n}`),
+        stores[(n + 1) % 2].updateMetadata(id, { [`key-${n}`]: n }),
+      ]),
+    );
+    const session = await stores[1].get(id);
+
+    expect(session?.attachedSurfaces).toHaveLength(20);
+    expect(Object.keys(session?.metadata ?? {})).toHaveLength(20);
+    expect(session?.version).toBe(41);
+    for (const adapter of adapters) await adapter.close?.();
+  });
+});
+
 describe('SessionStore over a SQLite file that fails', () => {
   it('SES-03 SES-13 takes no failure of the store for a session that is not there', async () => {
     const file = join(temporaryFolder(), 'sessions.db');

@@ -15,6 +15,8 @@ export abstract class SessionsError extends Error {
 /** A value that a caller passed is missing, malformed or unknown. HTTP 400. Nothing was changed. */
 export class InvalidInputError extends SessionsError {
   readonly code = 'INVALID_INPUT';
+  /** Trying again cannot help. */
+  readonly permanent = true;
 
   /**
    * @param path where the value stands, for example `query.limit`

@@ -21,7 +21,7 @@ import {
 } from './turn.inputs.js';
 import { toTurnResult, type TurnResult } from './turn-result.js';
 import { type TurnRuntime } from './turn-runtime.js';
-import { type AcceptTurn } from './turn.store.js';
+import { type AcceptedTurn, type AcceptTurn } from './turn.store.js';
 import { isTerminal, type Turn, type TurnInput } from './turn.js';
 import { TurnWaiter } from './turn-waiter.js';
 
@@ -121,12 +121,12 @@ export class TurnService {
     if (!known) throw new UnknownOrchestratorError(orchestrator, this.runtime.runner.names());
     const turnInput = toTurnInput(input, this.runtime.settings.maxInputBytes);
     signal?.throwIfAborted();
-    await this.assertForeignSession(sessionId);
 
+    // Copied before anything is awaited: what the caller changes after the call does not reach the turn.
     const request = this.toAcceptRequest(orchestrator, known.version, turnInput, options, callers);
     // Before accept: a worker of this process may claim the turn before accept has returned here.
     if (context) this.runtime.contexts.keep(request.id, context);
-    const { turn, ring } = await this.runtime.ledger.accept(request).catch((error: unknown) => {
+    const { turn, ring } = await this.acceptChecked(request).catch((error: unknown) => {
       this.runtime.contexts.drop(request.id);
       throw error;
     });
@@ -161,6 +161,11 @@ export class TurnService {
         : { idempotency: { key, hash: hashOf(orchestrator, input), ttlMs: idempotencyTtlMs } }),
       ...(this.runtime.foreignSessions ? { foreignSession: true } : {}),
     };
+  }
+
+  private async acceptChecked(request: AcceptTurn): Promise<AcceptedTurn> {
+    await this.assertForeignSession(request.sessionId);
+    return this.runtime.ledger.accept(request);
   }
 
   private async assertForeignSession(sessionId: string): Promise<void> {

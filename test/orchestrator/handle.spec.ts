@@ -222,9 +222,9 @@ describe.each(LIVE_STORES)('the handle of an orchestrator over $name', ({ open }
     });
     const [sessionId, database] = [await session(), new Map([['live', 'handle']])];
     const context: Record<string, unknown> = { database };
-    const turn = await handle(desk).submit('hi', { sessionId, context });
+    const accepted = handle(desk).submit('hi', { sessionId, context });
     context.database = 'changed after the call';
-    await turns.result(turn.id);
+    await turns.result((await accepted).id);
     await handle(desk).execute('without', { sessionId });
 
     expect(seen.slice(0, 2).map((given) => given.database)).toEqual([database, database]);

@@ -1,0 +1,283 @@
+import { Injectable } from '@nestjs/common';
+import {
+  defineOrchestrator,
+  END,
+  Intent,
+  type IntentFunction,
+  IntentRouter,
+  Orchestrator,
+  reply,
+  Route,
+  type RouteDecision,
+  SessionsConfigurationError,
+  type TurnContext,
+  TurnFailedError,
+} from 'nestjs-agent-sessions';
+import { type Application, gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { eventually } from '../support/eventually.js';
+
+const UNKNOWN: readonly { readonly decision: unknown; readonly shown: string }[] = [
+  { decision: 'stauts', shown: 'stauts' },
+  { decision: ['status', 'nope'], shown: 'nope' },
+  { decision: ['status', END], shown: 'Symbol(END)' },
+  { decision: undefined, shown: 'undefined' },
+  { decision: 42, shown: '42' },
+  { decision: 'toString', shown: 'toString' },
+  { decision: '__proto__', shown: '__proto__' },
+];
+
+describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
+  it('BOT-03 a route decides by what it is given: the input, the state, the turn', async () => {
+    const desk = deskOf(({ input, state, turnIndex }: TurnContext<{ refunding?: boolean }>) => {
+      if (turnIndex === 0) return 'greet';
+      return state.refunding || input.text.includes('refund') ? 'refund' : 'status';
+    });
+    const { handle, session, checkpoints } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    const say = async (text: string) => (await handle(desk).execute(text, { sessionId })).reply;
+    expect([await say('a refund'), await say('where is it?'), await say('a refund'), await say('it broke')]).toEqual([
+      'greet: a refund',
+      'status: where is it?',
+      'refund: a refund',
+      'refund: it broke',
+    ]);
+    const routes = (await checkpoints.history('desk', sessionId)).map(({ lastRoute }) => lastRoute);
+    expect(routes).toEqual([['refund'], ['refund'], ['status'], ['greet']]);
+  });
+
+  it('BOT-03 several intents run side by side, each once; what they return is merged in the order of the route', async () => {
+    const { pass, open: release } = gate();
+    const running: string[] = [];
+    const intent =
+      (name: string, state: object): IntentFunction<Record<string, unknown>> =>
+      async () => {
+        running.push(name);
+        // Nobody goes on before all have begun.
+        if (running.length === 3) release();
+        await pass();
+        return reply(name, { state, data: { from: name } });
+      };
+    const desk = defineOrchestrator({
+      name: 'desk',
+      route: () => ['b', 'a', 'b', 'c', 'a'],
+      intents: { a: intent('a', { x: 'a', a: 1 }), b: intent('b', { x: 'b', b: 1 }), c: intent('c', {}) },
+    });
+    const { handle, session, checkpoints, adapter } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+    });
+    const sessionId = await session();
+    const result = await handle(desk).execute('hi', { sessionId });
+    expect(result).toMatchObject({ reply: 'b\n\na\n\nc', data: { from: 'c' } });
+    expect(running.sort()).toEqual(['a', 'b', 'c']);
+    const checkpoint = await checkpoints.load('desk', sessionId);
+    expect(checkpoint).toMatchObject({ state: { x: 'a', a: 1, b: 1 }, lastRoute: ['b', 'a', 'c'] });
+    const said = (await adapter.conversations.page(sessionId)).map(({ content }) => content);
+    expect(said).toEqual(['hi', 'b', 'a', 'c']);
+  });
+
+  it('BOT-03 one `completed` completes the conversation', async () => {
+    const desk = defineOrchestrator({
+      name: 'desk',
+      route: () => ['a', 'b'],
+      intents: { a: () => reply('bye', { status: 'completed' }), b: () => reply('and thanks') },
+    });
+    const { handle, session } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    expect(await handle(desk).execute('hi', { sessionId: await session() })).toMatchObject({ status: 'completed' });
+  });
+
+  it('BOT-03 a failing intent fails the turn, after the others have ended', async () => {
+    const { pass, open: release } = gate();
+    let ended = false;
+    const desk = defineOrchestrator({
+      name: 'desk',
+      route: () => ['fails', 'slow'],
+      intents: {
+        fails: () => {
+          throw new RangeError('no such order');
+        },
+        slow: async () => {
+          await pass();
+          ended = true;
+        },
+      },
+    });
+    const { handle, session, turns } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      turns: { retry: { attempts: 1 } },
+    });
+    const turn = await handle(desk).submit('hi', { sessionId: await session() });
+    await eventually(async () => (await turns.get(turn.id))?.status === 'running');
+    const failed = rejection(turns.result(turn.id), TurnFailedError);
+    for (let i = 0; i < 20; i += 1) expect(await turns.get(turn.id)).toMatchObject({ status: 'running' });
+    release();
+    expect((await failed).failure).toEqual({ name: 'RangeError', message: 'no such order' });
+    expect(ended).toBe(true);
+  });
+
+  it('BOT-03 more intents than a plan has are refused before anything is dispatched', async () => {
+    const ran: string[] = [];
+    const names = Array.from({ length: 17 }, (_, i) => `intent ${i}`);
+    const intents = Object.fromEntries(names.map((name) => [name, () => void ran.push(name)]));
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents,
+      route: ({ input }) => names.slice(0, Number(input.text)),
+    });
+    const { handle, session } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    const error = await rejection(handle(desk).execute('17', { sessionId }), TurnFailedError);
+    expect(error.failure).toMatchObject({ name: 'OrchestratorResultError', code: 'ORCHESTRATOR_RESULT' });
+    expect(error.failure?.message).toMatch(/17 intents; at most 16/);
+    expect(ran).toEqual([]);
+    await handle(desk).execute('16', { sessionId });
+    expect(ran).toHaveLength(16);
+  });
+
+  it('BOT-03 END needs no intent: the message is kept, the state stays', async () => {
+    const desk = deskOf(({ input }) => (input.text === 'thanks' ? END : 'status'));
+    const { handle, session, checkpoints, adapter } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+    });
+    const sessionId = await session();
+    await handle(desk).execute('hi', { sessionId });
+    const before = await checkpoints.load('desk', sessionId);
+    const result = await handle(desk).execute('thanks', { sessionId });
+    expect(result).toMatchObject({ status: 'awaiting-input', turnIndex: 1, reply: null });
+    expect(await checkpoints.load('desk', sessionId)).toMatchObject({ state: before?.state, lastRoute: [], parent: 0 });
+    expect((await adapter.conversations.page(sessionId)).at(-1)).toMatchObject({ role: 'user', content: 'thanks' });
+  });
+
+  it.each(UNKNOWN)(
+    'BOT-03 an unknown intent is an error that names the known ones: $shown',
+    async ({ decision, shown }) => {
+      const ran: string[] = [];
+      const desk = defineOrchestrator({
+        name: 'desk',
+        route: () => decision as RouteDecision,
+        intents: { status: () => void ran.push('status'), refund: () => void ran.push('refund') },
+      });
+      const { handle, session, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+      const error = await rejection(handle(desk).execute('hi', { sessionId: await session() }), TurnFailedError);
+      expect(error.failure).toMatchObject({
+        name: 'UnknownIntentError',
+        code: 'UNKNOWN_INTENT',
+        details: { orchestrator: 'desk', intent: shown, known: ['status', 'refund'] },
+      });
+      expect(error.failure?.message).toContain('status, refund');
+      expect(await turns.get(error.turnId)).toMatchObject({ failures: 1 });
+      expect(ran).toEqual([]);
+    },
+  );
+
+  it('BOT-03 a router is an object, or a class that Nest provides', async () => {
+    const asObject = defineOrchestrator({ name: 'as-object', router: new KeywordRouter(new Keywords()), intents });
+    const app = await startApplication({
+      adapter: open(),
+      orchestrators: [asObject, WithRouterClass, WithRouterInstance],
+      providers: [Keywords, KeywordRouter],
+    });
+    for (const orchestrator of [asObject, WithRouterClass, WithRouterInstance]) {
+      expect(await replies(app, orchestrator)).toEqual(['refund', 'status']);
+    }
+  });
+
+  it('BOT-04 one decision and one dispatch a turn; a route written for iteration 0 works as it is', async () => {
+    let decisions = 0;
+    let dispatches = 0;
+    @Orchestrator({ name: 'classifier' })
+    class Classifier {
+      @Route()
+      route(turn: TurnContext): RouteDecision {
+        decisions += 1;
+        return turn.iteration === 0 ? 'classify' : END;
+      }
+
+      @Intent()
+      classify(turn: TurnContext): string {
+        dispatches += 1;
+        return `classified in iteration ${turn.iteration}`;
+      }
+    }
+    const { handle, session } = await startApplication({ adapter: open(), orchestrators: [Classifier] });
+    const sessionId = await session();
+    for (const turnIndex of [0, 1, 2]) {
+      const result = await handle(Classifier).execute('hi', { sessionId });
+      expect(result).toMatchObject({ status: 'awaiting-input', turnIndex, reply: 'classified in iteration 0' });
+    }
+    expect({ decisions, dispatches }).toEqual({ decisions: 3, dispatches: 3 });
+  });
+
+  it('BOT-04 a route that always names the same intent ends, too', async () => {
+    const desk = deskOf(() => 'status');
+    const { handle, session, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const { id } = await handle(desk).execute('hi', { sessionId: await session() });
+    expect(await turns.get(id)).toMatchObject({
+      status: 'awaiting-input',
+      report: { intents: [{ intent: 'status' }] },
+    });
+  });
+});
+
+it('BOT-03 a router class that is no provider stops the start, and says what to do', async () => {
+  const error = await rejection(startApplication({ orchestrators: [WithRouterClass] }), SessionsConfigurationError);
+  expect(error.message).toMatch(/WithRouterClass.*KeywordRouter is no provider.*providers of a module/);
+});
+
+@Injectable()
+class Keywords {
+  readonly refund = /refund/;
+}
+
+@Injectable()
+class KeywordRouter extends IntentRouter {
+  constructor(private readonly keywords: Keywords) {
+    super();
+  }
+
+  async route({ input }: TurnContext, known: readonly string[]): Promise<RouteDecision> {
+    expect(known).toEqual(['refund', 'status']);
+    return this.keywords.refund.test(input.text) ? 'refund' : 'status';
+  }
+}
+
+class Handler {
+  @Intent()
+  refund(): string {
+    return 'refund';
+  }
+
+  @Intent()
+  status(): string {
+    return 'status';
+  }
+}
+
+@Orchestrator({ name: 'with-router-class', router: KeywordRouter })
+class WithRouterClass extends Handler {}
+
+@Orchestrator({ name: 'with-router-instance', router: new KeywordRouter(new Keywords()) })
+class WithRouterInstance extends Handler {}
+
+const intents = { refund: () => 'refund', status: () => 'status' };
+
+async function replies(app: Application, orchestrator: Parameters<Application['handle']>[0]): Promise<unknown[]> {
+  const sessionId = await app.session();
+  const say = async (text: string) => (await app.handle(orchestrator).execute(text, { sessionId })).reply;
+  return [await say('a refund, please'), await say('where is it?')];
+}
+
+/** Three intents that say who they are. */
+function deskOf(route: (turn: TurnContext<{ refunding?: boolean }>) => RouteDecision) {
+  const say =
+    (name: string, state = {}): IntentFunction<{ refunding?: boolean }> =>
+    ({ input }) =>
+      reply(`${name}: ${input.text}`, { state });
+  return defineOrchestrator<{ refunding?: boolean }>({
+    name: 'desk',
+    route,
+    intents: { greet: say('greet'), status: say('status'), refund: say('refund', { refunding: true }) },
+  });
+}

@@ -16,6 +16,8 @@ import { type TurnSettings } from './turn/turn.settings.js';
 import { WHEN_BUSY, type WhenBusy } from './turn/turn.js';
 
 const MAX_MS = 2_147_483_647;
+const MAX_SECONDS = 3_153_600_000;
+const SECONDS_RULE = `must be an integer from 1 to ${MAX_SECONDS}.`;
 const isMethod = (value: unknown): boolean => typeof value === 'function';
 
 /** When idle sessions are suspended. */
@@ -122,10 +124,13 @@ export class SessionsModuleOptions {
   @Must(isSessionsAdapter, 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).')
   adapter?: SessionsAdapter;
 
-  /** Idle seconds after which a session is suspended. Default: the environment's SESSION_TTL_SECONDS, else 3,600. */
+  /**
+   * Idle seconds after which a session is suspended; digits as text too, as they come from an environment. Default: the
+   * environment's SESSION_TTL_SECONDS, else 3,600.
+   */
   @Optional()
-  @MustBeInteger(1, 3_153_600_000)
-  ttlSeconds?: number;
+  @Must((value) => toSeconds(value) !== null, SECONDS_RULE)
+  ttlSeconds?: number | string;
 
   /** `false` switches the sweep off. */
   @Allow()
@@ -205,7 +210,7 @@ export function resolveOptions(
     adapter: given.adapter ?? memoryAdapter(),
     adapterByDefault: given.adapter === undefined,
     sessions: {
-      defaultTtlMs: (given.ttlSeconds ?? ttlFromEnvironment(env)) * 1000,
+      defaultTtlMs: ttlSeconds(given.ttlSeconds, env) * 1000,
       maxSurfacesPerSession: given.maxSurfacesPerSession ?? 16,
       maxMetadataBytes: given.maxMetadataBytes ?? 65_536,
       generateId,
@@ -251,13 +256,20 @@ function sweepOf(sweep: false | SweepOptions | undefined): SessionsSettings['swe
   return enabled ? { cron, maxPerRun } : null;
 }
 
-function ttlFromEnvironment({ SESSION_TTL_SECONDS: text }: NodeJS.ProcessEnv): number {
-  if (text === undefined) return 3600;
-  const seconds = Number(text);
-  if (/^\d+$/.test(text) && seconds >= 1 && seconds <= 3_153_600_000) return seconds;
+function ttlSeconds(given: unknown, { SESSION_TTL_SECONDS: text }: NodeJS.ProcessEnv): number {
+  const seconds = toSeconds(given ?? text ?? 3600);
+  if (seconds !== null) return seconds;
   throw new SessionsConfigurationError(
-    `SessionsModule: The environment variable SESSION_TTL_SECONDS must be a positive integer of seconds. It is ${show(text)}.`,
+    `SessionsModule: The environment variable SESSION_TTL_SECONDS ${SECONDS_RULE} It is ${show(text)}.`,
   );
+}
+
+/** A number of seconds, or its digits as text; null for anything else. */
+function toSeconds(value: unknown): number | null {
+  const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  return Number.isInteger(seconds) && (seconds as number) >= 1 && (seconds as number) <= MAX_SECONDS
+    ? (seconds as number)
+    : null;
 }
 
 const PORTS: Readonly<Record<string, readonly string[]>> = {

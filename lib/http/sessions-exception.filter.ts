@@ -1,4 +1,4 @@
-import { type ArgumentsHost, Catch, type ExceptionFilter, HttpStatus } from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpStatus, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { SessionStateError } from '../session/session.errors.js';
@@ -54,6 +54,8 @@ export function statusOf(error: SessionsError): HttpStatus {
 /** Answers domain errors over HTTP with a stable body: no stack, no store internals. forRoot installs it. */
 @Catch(SessionsError)
 export class SessionsExceptionFilter implements ExceptionFilter<SessionsError> {
+  private readonly logger = new Logger(SessionsExceptionFilter.name);
+
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
   catch(error: SessionsError, host: ArgumentsHost): void {
@@ -62,6 +64,8 @@ export class SessionsExceptionFilter implements ExceptionFilter<SessionsError> {
     const response = host.switchToHttp().getResponse<object>();
     const { httpAdapter } = this.adapterHost;
     const body = toErrorBody(error);
+    // The client is told nothing of it, so somebody else must be.
+    if (isApplicationFault(error)) this.logger.error(error.stack);
     if (body.retryAfter !== undefined) httpAdapter.setHeader(response, 'Retry-After', String(body.retryAfter));
     const { accept } = host.switchToHttp().getRequest<{ headers: { accept?: string } }>().headers;
     if (accept?.includes('application/problem+json')) {
@@ -76,16 +80,20 @@ export class SessionsExceptionFilter implements ExceptionFilter<SessionsError> {
 export function toErrorBody(error: SessionsError): SessionsErrorBody {
   const { sessionId, turnId, retryAfterMs } = error as { sessionId?: string; turnId?: string; retryAfterMs?: number };
   const statusCode = statusOf(error);
-  const internal = statusCode === HttpStatus.INTERNAL_SERVER_ERROR && error.code !== 'TURN_FAILED';
   const retryMs = error instanceof StoreUnavailableError ? 1000 : retryAfterMs;
   return {
     statusCode,
     code: error.code,
-    message: internal ? 'Internal server error' : (GENERIC[error.code] ?? error.message),
+    message: isApplicationFault(error) ? 'Internal server error' : (GENERIC[error.code] ?? error.message),
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(turnId === undefined ? {} : { turnId }),
     ...(retryMs === undefined ? {} : { retryAfter: Math.max(1, Math.ceil(retryMs / 1000)) }),
   };
+}
+
+/** A mistake of the application, which is none of the client's business. A failed turn is not: its worker logs it. */
+function isApplicationFault(error: SessionsError): boolean {
+  return statusOf(error) === HttpStatus.INTERNAL_SERVER_ERROR && error.code !== 'TURN_FAILED';
 }
 
 /** RFC 9457, for clients that ask for it. */

@@ -32,7 +32,7 @@ const WRONG: readonly [unknown, string, string, string][] = [
   [{ ttlSeconds: 0 }, 'ttlSeconds', TTL, '0'],
   [{ ttlSeconds: -5 }, 'ttlSeconds', TTL, '-5'],
   [{ ttlSeconds: 1.5 }, 'ttlSeconds', TTL, '1.5'],
-  [{ ttlSeconds: '3600' }, 'ttlSeconds', TTL, "'3600'"],
+  [{ ttlSeconds: 'an hour' }, 'ttlSeconds', TTL, "'an hour'"],
   [{ ttlSeconds: NaN }, 'ttlSeconds', TTL, 'NaN'],
   [{ ttlSeconds: Infinity }, 'ttlSeconds', TTL, 'Infinity'],
   [{ ttlSeconds: 3600n }, 'ttlSeconds', TTL, '3600n'],
@@ -150,6 +150,11 @@ describe('the options of SessionsModule', () => {
     expect(await suspendedAfter({ ttlSeconds: 120 }, 120_001)).toBe(true);
   });
 
+  it('NST-03 takes the idle time as digits too, as a configuration service hands it over', async () => {
+    expect(await suspendedAfter({ ttlSeconds: '120' }, 120_000)).toBe(false);
+    expect(await suspendedAfter({ ttlSeconds: '120' }, 120_001)).toBe(true);
+  });
+
   it('NST-03 without either, an hour of idleness is allowed', async () => {
     delete process.env.SESSION_TTL_SECONDS;
 
@@ -166,7 +171,7 @@ describe('the options of SessionsModule', () => {
 
       await expect(start).rejects.toThrow(
         new SessionsConfigurationError(
-          `SessionsModule: The environment variable SESSION_TTL_SECONDS must be a positive integer of seconds. It is '${text}'.`,
+          `SessionsModule: The environment variable SESSION_TTL_SECONDS must be an integer from 1 to 3153600000. It is '${text}'.`,
         ),
       );
     },

@@ -1,13 +1,12 @@
 import { join } from 'node:path';
 import {
-  type AcceptTurn,
   type ClaimedTurn,
-  type ClaimRequest,
   type SessionsAdapter,
   SessionsConfigurationError,
   SessionStore,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { StoreProcess } from '../support/store-process.js';
 import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
 
@@ -55,7 +54,7 @@ describe('processes on one SQLite file', () => {
   it('TRN-15 takes over at once from a worker that is killed, with the turns that it was running', async () => {
     const first = await worker();
     await first.call('sessions.create', SESSION);
-    await first.call('turns.accept', TURN);
+    await first.call('turns.accept', turnRequest('t'));
     const { hold } = await first.call<ClaimedTurn>('turns.claim', 's', claimRequest('first'));
     const second = await open();
     expect(await second.turns.claim('s', claimRequest('second'))).toBeNull();
@@ -87,7 +86,7 @@ describe('processes on one SQLite file', () => {
     async (atOnce) => {
       const first = await worker();
       await first.call('sessions.create', SESSION);
-      first.flood({ ...TURN, maxQueued: 1_000_000 }, atOnce);
+      first.flood(turnRequest('t', { maxQueued: 1_000_000 }), atOnce);
       await eventually(() => first.accepted.length >= 200, { what: 'accepted turns' });
 
       await first.kill();
@@ -105,7 +104,7 @@ describe('processes on one SQLite file', () => {
     const [first, store] = [await worker(), await open()];
     await first.call('sessions.create', SESSION);
     for (let turns = 0; turns < 50; turns += 1) {
-      await store.turns.accept({ ...TURN, id: `t-${turns}` });
+      await store.turns.accept(turnRequest(`t-${turns}`));
       const claims = await Promise.all([
         first.call<ClaimedTurn | null>('turns.claim', 's', claimRequest('first')),
         store.turns.claim('s', claimRequest('second')),
@@ -139,18 +138,3 @@ describe('processes on one SQLite file', () => {
 });
 
 const SESSION = { id: 's', userId: 'ann', attachedSurfaces: [], metadata: {} };
-
-const TURN: AcceptTurn = {
-  id: 't',
-  sessionId: 's',
-  orchestrator: 'desk',
-  version: '1',
-  request: { input: { text: 'hello' } },
-  attributes: {},
-  whenBusy: 'enqueue',
-  maxQueued: 100,
-};
-
-function claimRequest(holder: string): ClaimRequest {
-  return { holder, leaseMs: 600_000, maxAttempts: 3, windows: {} };
-}

@@ -89,13 +89,13 @@ export class EmbeddedSessions implements AtomicSessionStoreAdapter {
   }
 
   delete(sessionId: string): Promise<void> {
-    return this.db.write((tx) => tx.deleteSession(sessionId));
+    return this.db.write((tx) => remove(tx, sessionId));
   }
 
   erase(sessionId: string): Promise<void> {
     return this.db.write((tx) => {
       if (!tx.tombstones.get(sessionId)) tx.tombstones.insert({ sessionId, erasedAt: tx.now });
-      tx.deleteSession(sessionId);
+      remove(tx, sessionId);
     });
   }
 
@@ -111,6 +111,12 @@ function insert(tx: Transaction, session: Session): Session {
   if (tx.sessions.get(session.id) ?? tx.tombstones.get(session.id)) throw new SessionConflictError(session.id);
   tx.sessions.insert(toSessionRow(session));
   return session;
+}
+
+/** Whoever waits for a turn of the session is told. */
+function remove(tx: Transaction, sessionId: string): void {
+  for (const turn of tx.turns.open(sessionId)) tx.changed(turn.id);
+  tx.deleteSession(sessionId);
 }
 
 function find(tx: Transaction, sessionId: string): Session {

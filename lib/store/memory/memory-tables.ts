@@ -132,7 +132,8 @@ export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTab
 
   select(sessionId: string, statuses: readonly TurnStatus[] | null, after: number, limit: number): TurnRow[] {
     if (statuses === null) return [...this.all.slice(sessionId, after + 1, limit)];
-    return this.all
+    const turns = statuses.some(isTerminal) ? this.all : this.opened;
+    return turns
       .slice(sessionId, after + 1, Infinity)
       .filter((row) => statuses.includes(row.status))
       .slice(0, limit);

@@ -1,5 +1,5 @@
 import { type StateAddress } from '../../../state/state.store.js';
-import { type TurnStatus } from '../../../turn/turn.js';
+import { isTerminal, type TurnStatus } from '../../../turn/turn.js';
 import {
   type CheckpointRow,
   type DocumentRow,
@@ -85,6 +85,8 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
     if (after !== undefined) {
       const active = Date.parse(after.lastActivityAt);
       const created = Date.parse(after.createdAt);
+      // Follows from the next one, and lets an index begin at the page instead of at the first session.
+      add('last_activity_at <= ?', active);
       add(
         '(last_activity_at < ? OR (last_activity_at = ? AND (created_at < ? OR (created_at = ? AND id > ?))))',
         active,
@@ -160,8 +162,10 @@ export class SqliteTurns extends SqliteTable<TurnRow, string> implements TurnTab
 
   select(sessionId: string, statuses: readonly TurnStatus[] | null, after: number, limit: number): TurnRow[] {
     const filter = statuses === null ? '' : `AND status IN (${statuses.map(() => '?').join(', ')})`;
+    // Lets the index of open turns answer, which costs nothing of the lane's history.
+    const open = statuses === null || statuses.some(isTerminal) ? '' : 'AND settled_at IS NULL';
     return this.all(
-      `SELECT ${this.columns} FROM {turn} WHERE session_id = ? AND position > ? ${filter} ORDER BY position LIMIT ?`,
+      `SELECT ${this.columns} FROM {turn} WHERE session_id = ? AND position > ? ${filter} ${open} ORDER BY position LIMIT ?`,
       sessionId,
       after,
       ...(statuses ?? []),

@@ -1,0 +1,129 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { type NewMessage, SessionNotFoundError, SessionStore, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { type OpenFile, openFile } from '../support/sqlite-file.js';
+import { temporaryFolder } from '../support/stores.js';
+
+describe('commits of the SQLite store', () => {
+  let file: string;
+  let store: OpenFile;
+
+  beforeEach(async () => {
+    file = join(temporaryFolder(), 'sessions.db');
+    store = await openFile(file);
+    await new SessionStore(store.ports.sessions).create({ id: 's', userId: 'ann' });
+    store.ran.length = 0;
+  });
+
+  afterEach(() => store.close());
+
+  it('PRF-02 writes that come together share one commit', async () => {
+    await Promise.all(Array.from({ length: 100 }, (_, index) => accept(`t-${index}`)));
+
+    expect(commits()).toBe(1);
+    expect(await turnIds()).toHaveLength(100);
+  });
+
+  it('PRF-05 accept, claim and settle with the next claim are one commit each', async () => {
+    await accept('first');
+    await accept('second');
+    const claimed = await store.ports.turns.claim('s', claimRequest('a'));
+    if (!claimed) throw new Error('Nothing was claimed.');
+    const message: NewMessage = { id: 'm', role: 'user', content: 'hello' };
+    await store.ports.turns.settle(
+      claimed.hold,
+      { status: 'awaiting-input', messages: [message], keepCheckpoints: 'all' },
+      claimRequest('b'),
+    );
+
+    expect(commits()).toBe(4);
+  });
+
+  it('TRN-01 a write that fails neither undoes nor fails those that share its commit', async () => {
+    const [first, refused, second] = await Promise.allSettled([
+      accept('first'),
+      store.ports.turns.accept(turnRequest('lost', { sessionId: 'nowhere' })),
+      accept('second'),
+    ]);
+
+    expect(commits()).toBe(1);
+    expect([first.status, second.status]).toEqual(['fulfilled', 'fulfilled']);
+    expect(refused).toMatchObject({ reason: expect.any(SessionNotFoundError) as unknown });
+    expect(await turnIds()).toEqual(['first', 'second']);
+  });
+
+  it('TRN-01 a write that fails half way leaves nothing of itself', async () => {
+    await accept('first');
+    const claimed = await store.ports.turns.claim('s', claimRequest('a'));
+    if (!claimed) throw new Error('Nothing was claimed.');
+    const nameless = undefined as unknown as string;
+    const messages: NewMessage[] = [
+      { id: 'm', role: 'user', content: 'one' },
+      { id: nameless, role: 'user', content: 'two' },
+    ];
+
+    const [refused] = await Promise.allSettled([
+      store.ports.turns.settle(claimed.hold, { status: 'completed', messages, keepCheckpoints: 'all' }),
+      accept('second'),
+    ]);
+
+    expect(refused.status).toBe('rejected');
+    expect(await store.ports.conversations.page('s')).toEqual([]);
+    expect(await store.ports.turns.get('first')).toMatchObject({ status: 'running' });
+    expect(await turnIds()).toEqual(['first', 'second']);
+  });
+
+  it('TRN-10 hints at a change once it is on disk', async () => {
+    const other = new Database(file, { readonly: true });
+    const seen: unknown[] = [];
+    const unsubscribe = store.ports.hints.subscribe((turnId) => {
+      seen.push(other.prepare('SELECT id, status FROM agent_turn WHERE id = ?').get(turnId));
+    });
+    await accept('first');
+    await store.ports.turns.cancel('first', 'cancel');
+    unsubscribe();
+    await accept('second');
+    await store.ports.turns.cancel('second', 'cancel');
+
+    expect(seen).toEqual([{ id: 'first', status: 'cancelled' }]);
+    other.close();
+  });
+
+  it('NST-05 answers what is on disk when the disk is full, and goes on when there is room again', async () => {
+    await accept('before');
+    store.connection.pragma(`max_page_count = ${store.connection.pragma('page_count', { simple: true }) as number}`);
+    const large = turnRequest('large', { request: { input: { text: 'x'.repeat(1_000_000) } } });
+
+    const answers = await Promise.allSettled([accept('small'), store.ports.turns.accept(large), accept('small too')]);
+
+    const accepted = ['small', 'large', 'small too'].filter((_, index) => answers[index].status === 'fulfilled');
+    expect(await turnIds()).toEqual(['before', ...accepted]);
+    expect(answers[1]).toMatchObject({ reason: expect.any(StoreUnavailableError) as unknown });
+    store.connection.pragma('max_page_count = 1000000');
+    await store.ports.turns.accept(large);
+    expect(await turnIds()).toEqual(['before', ...accepted, 'large']);
+  });
+
+  it('NST-05 finishes what was asked for before it closes', async () => {
+    const asked = Array.from({ length: 500 }, (_, index) => accept(`t-${index}`));
+    await store.close();
+
+    const answers = await Promise.allSettled(asked);
+    expect(answers.filter(({ status }) => status === 'rejected')).toEqual([]);
+    store = await openFile(file);
+    expect(await turnIds()).toHaveLength(500);
+  });
+
+  function commits(): number {
+    return store.ran.filter((statement) => statement === 'COMMIT').length;
+  }
+
+  function accept(id: string) {
+    return store.ports.turns.accept(turnRequest(id, { maxQueued: 1000 }));
+  }
+
+  async function turnIds(): Promise<string[]> {
+    return (await store.ports.turns.list({ sessionId: 's', limit: 1000 })).map(({ id }) => id);
+  }
+});

@@ -1,0 +1,92 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { SessionStore, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { turnRequest } from '../support/ledger-requests.js';
+import { temporaryFolder } from '../support/stores.js';
+
+const LOCKED_MS = 500;
+const BUSY_TIMEOUT_MS = 100;
+
+/** The store while another connection, of a tool or of the application, writes to its file. */
+describe('a SQLite file that somebody else writes to', () => {
+  const adapters: SessionsAdapter[] = [];
+  let file: string;
+
+  beforeEach(() => {
+    file = join(temporaryFolder(), 'sessions.db');
+  });
+
+  afterEach(async () => {
+    for (const adapter of adapters.splice(0)) await adapter.close?.();
+  });
+
+  it('NST-05 only delays our writes, and the event loop goes on', async () => {
+    const store = await open();
+    const unlock = lock();
+    let ticks = 0;
+    const clock = setInterval(() => (ticks += 1), 5);
+    setTimeout(unlock, LOCKED_MS);
+    const startedAt = performance.now();
+
+    await store.turns.accept(turnRequest('late'));
+    clearInterval(clock);
+
+    expect(performance.now() - startedAt).toBeGreaterThan(LOCKED_MS / 2);
+    expect(ticks).toBeGreaterThan(10);
+    expect(await store.turns.get('late')).toMatchObject({ status: 'queued' });
+  });
+
+  it('NST-05 does not hold up reads', async () => {
+    const store = await open();
+    await store.turns.accept(turnRequest('first'));
+    const unlock = lock();
+
+    expect(await store.turns.get('first')).toMatchObject({ status: 'queued' });
+    await expect(store.ping()).resolves.toBeUndefined();
+    unlock();
+  });
+
+  it('NST-05 makes our writes fail as unavailable after the time-out, and they work again afterwards', async () => {
+    const store = await open({ busyTimeoutMs: BUSY_TIMEOUT_MS });
+    const unlock = lock();
+
+    const refused = store.turns.accept(turnRequest('refused'));
+
+    await expect(refused).rejects.toBeInstanceOf(StoreUnavailableError);
+    await expect(refused).rejects.toThrow('SQLITE_BUSY');
+    unlock();
+    await store.turns.accept(turnRequest('accepted'));
+    expect((await store.turns.list({ sessionId: 's' })).map(({ id }) => id)).toEqual(['accepted']);
+  });
+
+  it('NST-05 fails every write that waits when the time-out ends, and none later', async () => {
+    const store = await open({ busyTimeoutMs: BUSY_TIMEOUT_MS });
+    const unlock = lock();
+    const writes = [1, 2, 3].map((index) => store.turns.accept(turnRequest(`t-${index}`)));
+
+    const answers = await Promise.allSettled(writes);
+    unlock();
+
+    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    expect(await store.turns.list({ sessionId: 's' })).toEqual([]);
+  });
+
+  async function open(sqlite: { busyTimeoutMs?: number } = {}): Promise<SessionsAdapter> {
+    const adapter = typeormAdapter({ dataSource: { type: 'better-sqlite3', database: file }, sqlite });
+    adapters.push(adapter);
+    await adapter.init?.();
+    await new SessionStore(adapter.sessions).create({ id: 's', userId: 'ann' });
+    return adapter;
+  }
+
+  /** Another connection begins to write. @returns lets it end */
+  function lock(): () => void {
+    const other = new Database(file);
+    other.exec('BEGIN IMMEDIATE');
+    return () => {
+      other.exec('COMMIT');
+      other.close();
+    };
+  }
+});

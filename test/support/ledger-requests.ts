@@ -1,0 +1,21 @@
+import { type AcceptTurn, type ClaimRequest } from 'nestjs-agent-sessions';
+
+/** What the ledger is asked in tests that do not care for more; of session `s`. */
+export function turnRequest(id: string, changes: Partial<AcceptTurn> = {}): AcceptTurn {
+  return {
+    id,
+    sessionId: 's',
+    orchestrator: 'desk',
+    version: '1',
+    request: { input: { text: 'hello' } },
+    attributes: {},
+    whenBusy: 'enqueue',
+    maxQueued: 100,
+    ...changes,
+  };
+}
+
+/** A claim for longer than any test runs. */
+export function claimRequest(holder: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
+  return { holder, leaseMs: 600_000, maxAttempts: 3, windows: {}, ...changes };
+}

@@ -1,0 +1,30 @@
+import Database from 'better-sqlite3';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { embeddedPorts } from '../../lib/store/embedded/embedded-ports.js';
+import { SqliteDatabase } from '../../lib/store/typeorm/sqlite/sqlite-database.js';
+import { sqliteAdapter } from './stores.js';
+
+/** The store's ports over a connection that the test can look at. */
+export interface OpenFile {
+  readonly ports: Pick<SessionsAdapter, 'sessions' | 'turns' | 'hints' | 'checkpoints' | 'conversations' | 'state'> &
+    Pick<SessionsAdapter, 'leases'>;
+  readonly connection: Database.Database;
+  /** Every statement that ran, in order. */
+  readonly ran: string[];
+  close(): Promise<void>;
+}
+
+/** Makes the tables, and opens the file as the adapter does. */
+export async function openFile(file: string): Promise<OpenFile> {
+  await makeTables(file);
+  const ran: string[] = [];
+  const connection = new Database(file, { timeout: 10, verbose: (statement) => ran.push(String(statement)) });
+  const database = new SqliteDatabase(connection, 'agent_', 5000);
+  return { ports: embeddedPorts(database), connection, ran, close: () => database.close() };
+}
+
+export async function makeTables(file: string): Promise<void> {
+  const adapter = sqliteAdapter(file);
+  await adapter.init?.();
+  await adapter.close?.();
+}

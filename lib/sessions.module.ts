@@ -47,10 +47,11 @@ export class SessionsModule {
    * @throws SessionsConfigurationError for something that is no orchestrator
    */
   static forFeature(orchestrators: readonly OrchestratorRef[]): DynamicModule {
+    const feature = new OrchestratorFeature(orchestrators);
     const handles = orchestrators.map(handleProvider);
     return {
       module: SessionsFeatureModule,
-      providers: [{ provide: OrchestratorFeature, useValue: new OrchestratorFeature(orchestrators) }, ...handles],
+      providers: [{ provide: OrchestratorFeature, useValue: feature }, ...handles],
       exports: handles.map(({ provide }) => provide),
     };
   }

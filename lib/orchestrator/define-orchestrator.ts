@@ -84,7 +84,7 @@ function routeOf<State>(
     return { route, routing: 'route' };
   }
   if (router !== undefined) {
-    if (typeof router !== 'object' || typeof router.route !== 'function') {
+    if (typeof router !== 'object' || router === null || typeof router.route !== 'function') {
       throw new SessionsConfigurationError(
         `Orchestrator ${name}: router must be an ${IntentRouter.name}, an object with a method route(). ` +
           'A class is resolved only by the @Orchestrator decorator.',

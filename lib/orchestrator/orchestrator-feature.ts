@@ -3,13 +3,23 @@ import { ModuleRef } from '@nestjs/core';
 import { findProvider, lazily } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { TurnService } from '../turn/turn.service.js';
+import { isOrchestratorDefinition } from './define-orchestrator.js';
 import { getOrchestratorToken, type OrchestratorRef, orchestratorName } from './orchestrator.decorators.js';
 import { OrchestratorHandle } from './orchestrator-handle.js';
 import { OrchestratorRegistry } from './orchestrator.registry.js';
 
 /** The orchestrators of one `forFeature` call, for the explorer to find. */
 export class OrchestratorFeature {
-  constructor(readonly orchestrators: readonly OrchestratorRef[]) {}
+  /** @throws SessionsConfigurationError for something that is no orchestrator */
+  constructor(readonly orchestrators: readonly OrchestratorRef[]) {
+    for (const [index, orchestrator] of orchestrators.entries()) {
+      if (typeof orchestrator === 'function' || isOrchestratorDefinition(orchestrator)) continue;
+      throw new SessionsConfigurationError(
+        `SessionsModule.forFeature: item ${index} is ${orchestrator === undefined ? 'undefined (perhaps two files import each other)' : 'no orchestrator'}. ` +
+          'List classes with @Orchestrator() and what defineOrchestrator() returned.',
+      );
+    }
+  }
 }
 
 /**
@@ -33,7 +43,8 @@ function resolve(moduleRef: ModuleRef, name: string): ReturnType<OrchestratorHan
   const turns = findProvider(moduleRef, TurnService);
   if (!turns) {
     throw new SessionsConfigurationError(
-      `The orchestrator ${name} has no SessionsModule.forRoot() to run in. Import it once, in the application's root module.`,
+      `The orchestrator ${name} has no SessionsModule.forRoot() to run in, or is used before the application has started. ` +
+        "Import it once, in the application's root module.",
     );
   }
   const definition = findProvider(moduleRef, OrchestratorRegistry)?.get(name);

@@ -28,25 +28,27 @@ export class OrchestratorExplorer {
         if (isOrchestratorDefinition(orchestrator)) this.registry.register(orchestrator);
         if (typeof orchestrator !== 'function' || provided.has(orchestrator)) continue;
         provided.add(orchestrator);
-        this.registerInstance(await host.create(orchestrator as Type<object>));
+        this.registerInstance(await make(orchestrator as Type<object>, host));
       }
     }
   }
 
-  /** @returns the orchestrator classes that are providers */
+  /** @returns the orchestrator classes that are providers, whatever provides them */
   private exploreProviders(): Set<unknown> {
     const provided = new Set<unknown>();
+    const instances = new Set<object>();
     for (const wrapper of this.discovery.getProviders()) {
-      const { metatype } = wrapper;
       const instance: unknown = wrapper.instance;
-      if (typeof metatype === 'function' && orchestratorOptions(metatype)) {
-        if (!wrapper.isDependencyTreeStatic()) throw requestScoped(metatype.name);
-        this.registerInstance(instance as object);
-        provided.add(metatype);
+      const classes = [wrapper.token, wrapper.metatype].filter(isOrchestratorClass);
+      if (classes.length > 0) {
+        if (!wrapper.isDependencyTreeStatic()) throw requestScoped(classes[0].name);
+        classes.forEach((orchestrator) => provided.add(orchestrator));
+        instances.add(instance as object);
       } else if (isOrchestratorDefinition(instance)) {
         this.registry.register(instance);
       }
     }
+    instances.forEach((instance) => this.registerInstance(instance));
     return provided;
   }
 
@@ -74,6 +76,20 @@ export class OrchestratorExplorer {
         { cause: error },
       );
     }
+  }
+}
+
+function isOrchestratorClass(value: unknown): value is Type<object> {
+  return typeof value === 'function' && orchestratorOptions(value) !== undefined;
+}
+
+async function make(orchestrator: Type<object>, host: ModuleRef): Promise<object> {
+  try {
+    return await host.create(orchestrator);
+  } catch (error) {
+    // Nest does not export the class of this error.
+    if ((error as Error).constructor.name === 'RequestScopedCreateException') throw requestScoped(orchestrator.name);
+    throw error;
   }
 }
 

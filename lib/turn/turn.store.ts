@@ -154,7 +154,7 @@ export interface TurnQuery {
  * | signal | waiting | queued, with the payload as a stored step |
  * | cancel | queued, waiting | cancelled |
  * | cancel | running | running, marked; the worker settles it |
- * | retry, release, wait, claim | running and marked | cancelled: it does not go back into the lane |
+ * | retry, release, wait, claim | running, and marked or its session expired | cancelled: it gets no further attempt |
  *
  * The first mark stays. Where a waiting or marked turn ends in the store, without its worker, `interrupt` keeps the
  * user's message in the conversation.

@@ -64,11 +64,12 @@ export class ModelLane {
       const { head } = this;
       if (!head || !this.isClaimable(now)) return null;
       const lapsed = head.status === 'running';
+      if (lapsed && this.mustEnd(head)) {
+        this.stop(head, head.mark ?? 'cancel');
+        continue;
+      }
       if (lapsed) head.failures += 1;
-      if (head.mark) {
-        if (lapsed) head.failures -= 1;
-        this.stop(head, head.mark);
-      } else if (lapsed && head.failures >= maxAttempts) {
+      if (lapsed && head.failures >= maxAttempts) {
         head.status = 'failed';
       } else {
         if (head.waitsFor) this.result(head, head.waitsFor.signal, 'lapsed');
@@ -97,18 +98,18 @@ export class ModelLane {
   }
 
   retry(turn: ModelTurn, dueAt: number): void {
-    if (turn.mark) this.stop(turn, turn.mark);
+    if (this.mustEnd(turn)) this.stop(turn, turn.mark ?? 'cancel');
     else Object.assign(turn, { status: 'queued', failures: turn.failures + 1, dueAt });
   }
 
   release(turn: ModelTurn): void {
-    if (turn.mark) this.stop(turn, turn.mark);
+    if (this.mustEnd(turn)) this.stop(turn, turn.mark ?? 'cancel');
     else turn.status = 'queued';
   }
 
   wait(turn: ModelTurn, signal: string, until: number): void {
     if (turn.signals.has(signal)) this.result(turn, signal, 'received');
-    else if (turn.mark) this.stop(turn, turn.mark);
+    else if (this.mustEnd(turn)) this.stop(turn, turn.mark ?? 'cancel');
     else Object.assign(turn, { status: 'waiting', waitsFor: { signal, until } });
   }
 
@@ -131,6 +132,11 @@ export class ModelLane {
   expire(): void {
     this.expired = true;
     for (const turn of this.open) if (turn.status !== 'running') this.stop(turn, 'cancel');
+  }
+
+  /** Whether the attempt that runs is the last one. */
+  private mustEnd(turn: ModelTurn): boolean {
+    return turn.mark !== null || this.expired;
   }
 
   /** Asks a running turn to stop; a waiting one has nobody to ask, and ends. */

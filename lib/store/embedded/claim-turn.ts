@@ -5,7 +5,7 @@ import { endTurn, isDue, isLapsed, restLane } from './lane.js';
 import { toCheckpoint, toSession, toStep, toTurn } from './row-mapping.js';
 import { type LaneRow, type TurnRow } from './rows.js';
 import { storeWaitResult } from './steps.js';
-import { stopTurn } from './stop-turn.js';
+import { endBeforeNextAttempt, stopTurn } from './stop-turn.js';
 import { type Transaction } from './tables.js';
 
 /** TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease. */
@@ -29,18 +29,23 @@ export function claimTurn(tx: Transaction, sessionId: string, request: ClaimRequ
   return null;
 }
 
-/** The turn as it may run now, or null when it ended instead: asked to stop, or lapsed too often. */
-function makeReady(tx: Transaction, head: TurnRow, { maxAttempts }: ClaimRequest): TurnRow | null {
-  if (head.cancelMode !== null) {
-    stopTurn(tx, head, head.cancelMode);
-    return null;
-  }
+/** The turn as it may run now, or null when it ended instead. */
+function makeReady(tx: Transaction, head: TurnRow, request: ClaimRequest): TurnRow | null {
+  if (head.status === 'running') return afterLapse(tx, head, request);
   if (head.status === 'waiting') {
     const timedOut: WaitResult = { received: false };
     storeWaitResult(tx, head, timedOut);
   }
-  if (head.status !== 'running') return head;
+  return head;
+}
 
+/** A turn whose worker was lost: it gets another attempt unless it was to end anyway, or lapsed too often. */
+function afterLapse(tx: Transaction, head: TurnRow, { maxAttempts }: ClaimRequest): TurnRow | null {
+  const mode = endBeforeNextAttempt(tx, head);
+  if (mode !== null) {
+    stopTurn(tx, head, mode);
+    return null;
+  }
   const failures = head.failures + 1;
   if (failures < maxAttempts) return { ...head, failures };
   const error = JSON.stringify({

@@ -6,7 +6,8 @@ import { type Transaction } from './tables.js';
 
 /** How long a rung lane may stay unclaimed before the reconciler rings it again. */
 export const RING_GRACE_MS = 1000;
-const MAX_OFFER_BACKOFF_MS = 30_000;
+/** Whoever took the last offer may be too busy for it, so others must hear of the lane before long. */
+const MAX_OFFER_BACKOFF_MS = 5000;
 
 /** The lane of a session that is about to get its first turn. */
 export function newLane(sessionId: string, now: number): LaneRow {

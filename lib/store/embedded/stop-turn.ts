@@ -14,14 +14,21 @@ export function stopTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): Turn
   return endTurn(tx, turn, 'cancelled');
 }
 
+/** How a turn that has lost its attempt must end instead of getting another one; null: it may go on. */
+export function endBeforeNextAttempt(tx: Transaction, turn: TurnRow): CancelMode | null {
+  if (turn.cancelMode !== null) return turn.cancelMode;
+  return tx.sessions.get(turn.sessionId)?.state === 'expired' ? 'cancel' : null;
+}
+
 /**
- * Puts a held turn back into its lane with a change. One that was asked to stop ends instead: back in the lane it
- * would hold up the turn that it was to make room for.
+ * Puts a held turn back into its lane with a change. One that was asked to stop, or whose session expired, ends instead:
+ * back in the lane it would hold up the turn that it was to make room for, or come to life in a session that is over.
  */
 export function putBack(tx: Transaction, hold: TurnHold, change: (turn: TurnRow) => Partial<TurnRow>): TurnRow {
   const { lane, turn } = held(tx, hold);
-  if (turn.cancelMode !== null) {
-    const stopped = stopTurn(tx, turn, turn.cancelMode);
+  const mode = endBeforeNextAttempt(tx, turn);
+  if (mode !== null) {
+    const stopped = stopTurn(tx, turn, mode);
     restLane(tx, hold.sessionId, lane.depth - 1);
     return stopped;
   }

@@ -1,5 +1,6 @@
 import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
 import { LaneFullError } from '../../turn/turn.errors.js';
+import { type TurnQuery } from '../../turn/turn.store.js';
 import { TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
@@ -151,7 +152,7 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     await lane.queue('second');
     await lane.take();
     for (const text of ['third', 'fourth', 'fifth']) await lane.queue(text);
-    const texts = async (query: { status?: 'queued' | ('queued' | 'running')[]; after?: number; limit?: number }) =>
+    const texts = async (query: Omit<TurnQuery, 'sessionId'>) =>
       (await context.adapter.turns.list({ sessionId: lane.sessionId, ...query })).map(
         ({ request }) => request.input.text,
       );
@@ -159,6 +160,8 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     expect(await texts({})).toEqual(['first', 'second', 'third', 'fourth', 'fifth']);
     expect(await texts({ status: 'queued' })).toEqual(['third', 'fourth', 'fifth']);
     expect(await texts({ status: ['running', 'queued'], limit: 2 })).toEqual(['second', 'third']);
+    expect(await texts({ status: ['awaiting-input', 'running'] })).toEqual(['first', 'second']);
+    expect(await texts({ status: ['failed'] })).toEqual([]);
     expect(await texts({ status: 'queued', after: 3, limit: 1 })).toEqual(['fourth']);
     expect(await texts({ after: 4 })).toEqual(['fifth']);
     expect(await texts({ limit: 0 })).toEqual([]);

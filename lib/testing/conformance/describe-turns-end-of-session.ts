@@ -51,6 +51,33 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     expect(await context.sessions.fetchById(lane.sessionId)).toEqual(session);
   });
 
+  it.each(['retry', 'release', 'wait'] as const)(
+    'TRN-01 a running turn of a session that expired ends at its %s',
+    async (method) => {
+      const { turns } = lane.adapter;
+      const { hold, turn } = await lane.run('first');
+      const session = await context.sessions.expire(lane.sessionId);
+
+      if (method === 'retry') await turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: 0 });
+      else if (method === 'release') await turns.release(hold, 0);
+      else await turns.wait(hold, { signal: 'approval', step: lane.step('approval', null) });
+
+      expect(await lane.get(turn.id)).toMatchObject({ status: 'cancelled', settledAt: expect.any(String) as string });
+      expect(await lane.claim()).toBeNull();
+      expect(await context.sessions.fetchById(lane.sessionId)).toEqual(session);
+    },
+  );
+
+  it('TRN-01 a running turn of a session that expired is not run again when its worker is lost', async () => {
+    await lane.queue('first');
+    await lane.lapse();
+    await context.sessions.expire(lane.sessionId);
+
+    expect(await lane.claim()).toBeNull();
+    expect(await lane.statuses()).toEqual(['first: cancelled']);
+    expect(await lane.messages()).toEqual([]);
+  });
+
   it('TRN-01 a session that expires twice changes once', async () => {
     await lane.queue('first');
     await context.sessions.expire(lane.sessionId);

@@ -5,6 +5,12 @@ import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { type OpenFile, openFile } from '../support/sqlite-file.js';
 import { temporaryFolder } from '../support/stores.js';
 
+/** Every new turn violates a constraint that is only checked at COMMIT. */
+const BREAK_COMMITS = `
+  CREATE TABLE parent (id INTEGER PRIMARY KEY);
+  CREATE TABLE child (parent REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+  CREATE TRIGGER break_commits AFTER INSERT ON agent_turn BEGIN INSERT INTO child VALUES (1); END`;
+
 describe('commits of the SQLite store', () => {
   let file: string;
   let store: OpenFile;
@@ -88,6 +94,24 @@ describe('commits of the SQLite store', () => {
 
     expect(seen).toEqual([{ id: 'first', status: 'cancelled' }]);
     other.close();
+  });
+
+  it('NST-05 fails every write of a commit that fails, hints at nothing, and goes on afterwards', async () => {
+    await accept('before');
+    store.connection.exec(BREAK_COMMITS);
+    const heard: string[] = [];
+    store.ports.hints.subscribe((turnId) => heard.push(turnId));
+
+    const answers = await Promise.allSettled([accept('first'), store.ports.turns.cancel('before', 'cancel')]);
+
+    for (const answer of answers)
+      expect(answer).toMatchObject({ reason: expect.any(StoreUnavailableError) as unknown });
+    expect(await turnIds()).toEqual(['before']);
+    expect(await store.ports.turns.get('before')).toMatchObject({ status: 'queued' });
+    expect(heard).toEqual([]);
+    store.connection.exec('DROP TRIGGER break_commits');
+    await accept('after');
+    expect(await turnIds()).toEqual(['before', 'after']);
   });
 
   it('NST-05 answers what is on disk when the disk is full, and goes on when there is room again', async () => {

@@ -18,6 +18,16 @@ describe('the schema of the SQLite store', () => {
     expect(await differences()).toEqual([]);
   });
 
+  it('STA-03 tables, columns and indexes are those that TypeORM would make from the entities', async () => {
+    await migrated();
+    const made = inFile(described);
+    file = join(temporaryFolder(), 'synchronized.db');
+    await (await connect({ entities: sessionsEntities(), synchronize: true })).destroy();
+
+    expect(Object.keys(made)).toHaveLength(sessionsEntities().length);
+    expect(made).toEqual(inFile(described));
+  });
+
   it.each([
     ['an index', 'DROP INDEX agent_turn_open'],
     ['a column', 'ALTER TABLE agent_turn DROP COLUMN report'],
@@ -146,3 +156,25 @@ describe('the schema of the SQLite store', () => {
     return rows.map(({ name }) => name);
   }
 });
+
+const INDEXES = `
+  SELECT name, "unique", origin,
+    (SELECT group_concat(name) FROM pragma_index_info(list.name)) AS columns,
+    CASE partial WHEN 1 THEN (SELECT substr(sql, instr(sql, ' WHERE ')) FROM sqlite_master WHERE name = list.name) END AS condition
+  FROM pragma_index_list(?) AS list ORDER BY name`;
+
+/** Our tables in a file, each with its columns and its indexes. */
+function described(db: Database.Database): Record<string, unknown> {
+  const names = db
+    .prepare(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'agent%' AND name <> 'agent_migrations'",
+    )
+    .pluck()
+    .all() as string[];
+  const describeTable = (table: string) => ({
+    options: db.prepare('SELECT wr, strict FROM pragma_table_list(?)').get(table),
+    columns: db.prepare('SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)').all(table),
+    indexes: db.prepare(INDEXES).all(table),
+  });
+  return Object.fromEntries(names.map((table) => [table, describeTable(table)]));
+}

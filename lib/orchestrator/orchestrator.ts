@@ -48,8 +48,9 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
 /** What `defineOrchestrator` takes. */
 export interface OrchestratorConfig<State = Record<string, unknown>> extends OrchestratorOptions<State> {
   /** Decides which intents a turn goes to. With a single intent it may be left out. */
-  readonly route?: RouteFunction<State>;
-  readonly intents: Readonly<Record<string, IntentFunction<State>>>;
+  readonly route?: RouteFunction<NoInfer<State>>;
+  /** By name. What they return does not say what the state is: give its type, or an `initialState`. */
+  readonly intents: Readonly<Record<string, IntentFunction<NoInfer<State>>>>;
 }
 
 /** A checked orchestrator with every default filled in: what decorators and `defineOrchestrator` compile to. */

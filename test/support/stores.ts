@@ -6,9 +6,13 @@ import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 
 const folders: string[] = [];
-process.once('exit', () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
 
-/** A folder that is removed when the test process ends. */
+/** A worker of jest runs many test files, and ends without telling them. */
+afterAll(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A folder that is removed after the file's last test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'agent-sessions-'));
   folders.push(folder);

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type TurnQueue } from '../../turn/turn-queue.js';
 
 /**
@@ -13,6 +14,8 @@ export class InProcessQueue implements TurnQueue {
   private readonly timers = new Map<string, { readonly timer: NodeJS.Timeout; readonly dueAt: number }>();
   private handler: ((sessionId: string) => Promise<void>) | null = null;
   private paused = false;
+  /** A visit must not run in the asynchronous context of the request that happened to ring. */
+  private readonly outsideRequests = AsyncLocalStorage.snapshot();
 
   constructor(private readonly concurrency: number) {}
 
@@ -67,7 +70,8 @@ export class InProcessQueue implements TurnQueue {
       if (!this.handler || this.paused || this.visited.size >= this.concurrency) return;
       this.waiting.delete(sessionId);
       this.visited.set(sessionId, false);
-      const visit = this.visit(sessionId, this.handler);
+      const { handler } = this;
+      const visit = this.outsideRequests(() => this.visit(sessionId, handler));
       this.visits.add(visit);
       void visit.finally(() => this.visits.delete(visit));
     }

@@ -1,0 +1,80 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { temporaryFolder } from '../support/stores.js';
+
+/** What a user gets from the registry, in an application that has nothing else of this checkout. */
+describe('the packed package', () => {
+  const folder = temporaryFolder();
+  let tarball: string;
+
+  beforeAll(() => {
+    // The suite's pretest has built what is packed.
+    const [packed] = JSON.parse(npm(process.cwd(), 'pack', '--json', '--pack-destination', folder)) as {
+      filename: string;
+    }[];
+    tarball = join(folder, packed.filename);
+  }, 60_000);
+
+  it('NST-04 works in an empty Nest 12 application', () => {
+    const application = install('nest-12', { type: 'module' }, { nest: '^12', schedule: '^12' });
+    const imports = `
+      import 'reflect-metadata';
+      import { NestFactory } from '@nestjs/core';
+      import { defineOrchestrator, SessionsModule, SessionStore, TurnService } from 'nestjs-agent-sessions';`;
+
+    expect(run(application, 'main.mjs', imports)).toMatchObject({ turnIndex: 0, reply: 'You said hi.' });
+  }, 180_000);
+
+  it('NST-04 works in a CommonJS Nest 11 application, by require', () => {
+    const application = install('nest-11', { type: 'commonjs' }, { nest: '^11', schedule: '^6' });
+    const imports = `
+      require('reflect-metadata');
+      const { NestFactory } = require('@nestjs/core');
+      const { defineOrchestrator, SessionsModule, SessionStore, TurnService } = require('nestjs-agent-sessions');`;
+
+    expect(run(application, 'main.cjs', imports)).toMatchObject({ turnIndex: 0, reply: 'You said hi.' });
+  }, 180_000);
+
+  function install(name: string, manifest: object, versions: { nest: string; schedule: string }): string {
+    const application = join(folder, name);
+    mkdirSync(application);
+    const dependencies = {
+      '@nestjs/common': versions.nest,
+      '@nestjs/core': versions.nest,
+      '@nestjs/schedule': versions.schedule,
+      'nestjs-agent-sessions': `file:${tarball}`,
+      'reflect-metadata': '^0.2',
+      rxjs: '^7',
+    };
+    writeFileSync(join(application, 'package.json'), JSON.stringify({ private: true, ...manifest, dependencies }));
+    npm(application, 'install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline');
+    expect(installedVersion(application, '@nestjs/core')).toMatch(new RegExp(`^${versions.nest.slice(1)}\\.`));
+    return application;
+  }
+
+  function run(application: string, file: string, imports: string): unknown {
+    const script = `${imports}
+      const echo = defineOrchestrator({ name: 'echo', intents: { echo: (turn) => 'You said ' + turn.input.text + '.' } });
+      class AppModule {}
+      async function main() {
+        const module = { module: AppModule, imports: [SessionsModule.forRoot(), SessionsModule.forFeature([echo])] };
+        const app = await NestFactory.createApplicationContext(module, { logger: false });
+        const { id } = await app.get(SessionStore).create({ userId: 'ann' });
+        console.log(JSON.stringify(await app.get(TurnService).execute('echo', 'hi', { sessionId: id })));
+        await app.close();
+      }
+      main();`;
+    writeFileSync(join(application, file), script);
+    return JSON.parse(execFileSync(process.execPath, [file], { cwd: application, encoding: 'utf8', timeout: 60_000 }));
+  }
+});
+
+function installedVersion(application: string, name: string): string {
+  const manifest = readFileSync(join(application, 'node_modules', name, 'package.json'), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
+}
+
+function npm(cwd: string, ...args: string[]): string {
+  return execFileSync('npm', args, { cwd, encoding: 'utf8', timeout: 170_000, stdio: ['ignore', 'pipe', 'pipe'] });
+}

@@ -109,7 +109,8 @@ async function readAll<T extends { readonly position: number }>(page: (after: nu
 }
 
 function send(message: WorkerMessage): void {
-  if (process.connected) process.send?.(message);
+  // A parent that is gone needs no answer.
+  process.send?.(message, undefined, undefined, () => undefined);
 }
 
 const parentGone = once(process, 'disconnect');

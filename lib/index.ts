@@ -24,10 +24,26 @@ export {
   SessionConflictError,
   SessionNotFoundError,
   SessionStateError,
+  SurfaceConflictError,
   SurfaceLimitError,
 } from './session/session.errors.js';
-export { CreateSessionInput, SessionQuery, SweepStaleOptions } from './session/session.inputs.js';
-export { type NewSession, type Session, type SessionState, type SessionTouch } from './session/session.js';
+export { CreateSessionInput, SessionQuery, SweepLimit } from './session/session.inputs.js';
+export {
+  type NewSession,
+  type Session,
+  type SessionChange,
+  type SessionLifetime,
+  type SessionState,
+  type SurfaceChange,
+  type SurfacePolicy,
+  type SurfaceRules,
+} from './session/session.js';
+export {
+  type SessionEvent,
+  type SessionEventOf,
+  SessionEvents,
+  type SessionEventType,
+} from './session/session-events.js';
 export { type SessionPage, SessionStore, type SessionStoreSettings } from './session/session-store.service.js';
 
 // Turns
@@ -113,7 +129,11 @@ export {
   memoryAdapter,
 } from './store/memory/memory-adapter.js';
 export { type SessionsAdapter } from './sessions.adapter.js';
-export { type AtomicSessionStoreAdapter, type SessionStoreAdapter } from './session/session.store.js';
+export {
+  type AtomicSessionStoreAdapter,
+  type CreatedSession,
+  type SessionStoreAdapter,
+} from './session/session.store.js';
 export * from './turn/turn.store.js';
 export { type StepKey, type StoredStep, type WaitResult } from './turn/turn-step.js';
 export { type TurnQueue } from './turn/turn-queue.js';

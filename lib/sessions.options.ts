@@ -7,8 +7,10 @@ import { type IdGenerator, mintId } from './common/ids.js';
 import { isPlainObject } from './common/json.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { type PrincipalResolver, requestUser } from './http/principal.js';
+import { type SweepSettings } from './maintenance/session-sweeper.service.js';
 import { InProcessQueue } from './queue/in-process/in-process-queue.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
+import { SURFACE_POLICIES, type SurfacePolicy } from './session/session.js';
 import { type SessionStoreSettings } from './session/session-store.service.js';
 import { memoryAdapter } from './store/memory/memory-adapter.js';
 import { type TurnQueue } from './turn/turn-queue.js';
@@ -20,7 +22,7 @@ const MAX_SECONDS = 3_153_600_000;
 const SECONDS_RULE = `must be an integer from 1 to ${MAX_SECONDS}.`;
 const isMethod = (value: unknown): boolean => typeof value === 'function';
 
-/** When idle sessions are suspended. */
+/** When idle sessions are suspended, expire, and are deleted. */
 export class SweepOptions {
   /** A cron expression, five or six fields. Default: every five minutes. */
   @Optional()
@@ -32,7 +34,17 @@ export class SweepOptions {
   @Must((value) => typeof value === 'boolean', 'must be a boolean.')
   enabled?: boolean;
 
-  /** At most about this many sessions a run; the next run goes on. Default 10,000. */
+  /** Idle seconds after which suspended and never used sessions expire. Default: never. */
+  @Optional()
+  @MustBeInteger(1, 3_153_600_000)
+  expireAfterSeconds?: number;
+
+  /** Seconds after which expired sessions are deleted with everything they have. Default: never. */
+  @Optional()
+  @MustBeInteger(1, 3_153_600_000)
+  purgeAfterSeconds?: number;
+
+  /** At most about this many sessions of each kind a run; the next run goes on. Default 10,000. */
   @Optional()
   @MustBeInteger(1, 10_000_000)
   maxPerRun?: number;
@@ -132,12 +144,22 @@ export class SessionsModuleOptions {
   @Must((value) => toSeconds(value) !== null, SECONDS_RULE)
   ttlSeconds?: number | string;
 
-  /** `false` switches the sweep off. */
+  /** Seconds after its creation that a session may be used, whatever its activity. Default: no limit. */
+  @Optional()
+  @MustBeInteger(1, 3_153_600_000)
+  maxLifetimeSeconds?: number;
+
+  /** `false` switches all sweeps off. */
   @Allow()
   sweep?: false | SweepOptions;
 
   @Allow()
   turns?: TurnsOptions;
+
+  /** Who keeps a surface that two sessions of a user want: `move` (default) it, `reject` the second, or `share` it. */
+  @Optional()
+  @Must((value) => SURFACE_POLICIES.includes(value as SurfacePolicy), `must be one of ${SURFACE_POLICIES.join(', ')}.`)
+  surfacePolicy?: SurfacePolicy;
 
   /** Surfaces that one session may have attached. Default 16. */
   @Optional()
@@ -184,7 +206,7 @@ export interface SessionsSettings {
   readonly adapter: SessionsAdapter;
   /** True when no adapter was given. */
   readonly adapterByDefault: boolean;
-  readonly sweep: { readonly cron: string; readonly maxPerRun: number } | null;
+  readonly sweep: SweepSettings | null;
   readonly turns: TurnSettings;
   readonly queue: TurnQueue;
   /** True when the queue is the one in this process. */
@@ -206,11 +228,14 @@ export function resolveOptions(
   const retry = check(RetryOptions, 'turns.retry', turns.retry);
   const backoff = check(BackoffOptions, 'turns.retry.backoff', retry.backoff);
   const generateId = given.generateId ?? mintId;
+  const maxLifetimeMs = toMs(given.maxLifetimeSeconds);
   return {
     adapter: given.adapter ?? memoryAdapter(),
     adapterByDefault: given.adapter === undefined,
     sessions: {
       defaultTtlMs: ttlSeconds(given.ttlSeconds, env) * 1000,
+      ...(maxLifetimeMs === undefined ? {} : { maxLifetimeMs }),
+      surfacePolicy: given.surfacePolicy ?? 'move',
       maxSurfacesPerSession: given.maxSurfacesPerSession ?? 16,
       maxMetadataBytes: given.maxMetadataBytes ?? 65_536,
       generateId,
@@ -226,6 +251,7 @@ export function resolveOptions(
       reconcileMs: turns.reconcileMs ?? 1000,
       idempotencyTtlMs: (turns.idempotencySeconds ?? 86_400) * 1000,
       shutdownGraceMs: turns.shutdownGraceMs ?? 10_000,
+      maxSessionLifetimeMs: maxLifetimeMs,
       maxTurnsPerVisit: 16,
       retry: {
         attempts: retry.attempts ?? 3,
@@ -252,8 +278,19 @@ function check<T extends object>(type: new () => T, path: string, options: unkno
 
 function sweepOf(sweep: false | SweepOptions | undefined): SessionsSettings['sweep'] {
   if (sweep === false) return null;
-  const { enabled = true, cron = '*/5 * * * *', maxPerRun = 10_000 } = check(SweepOptions, 'sweep', sweep);
-  return enabled ? { cron, maxPerRun } : null;
+  const {
+    enabled = true,
+    cron = '*/5 * * * *',
+    maxPerRun = 10_000,
+    expireAfterSeconds,
+    purgeAfterSeconds,
+  } = check(SweepOptions, 'sweep', sweep);
+  if (!enabled) return null;
+  return { cron, maxPerRun, expireAfterMs: toMs(expireAfterSeconds), purgeAfterMs: toMs(purgeAfterSeconds) };
+}
+
+function toMs(seconds: number | undefined): number | undefined {
+  return seconds === undefined ? undefined : seconds * 1000;
 }
 
 function ttlSeconds(given: unknown, { SESSION_TTL_SECONDS: text }: NodeJS.ProcessEnv): number {

@@ -11,6 +11,7 @@ import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
 import { OrchestratorRunner } from './orchestrator/orchestrator-runner.js';
 import { TurnContextFactory } from './orchestrator/turn-context.js';
 import { AffinityResolver, defaultAffinityResolver } from './session/affinity-resolver.js';
+import { SessionEvents } from './session/session-events.js';
 import { isAtomic } from './session/session.store.js';
 import { SessionStore } from './session/session-store.service.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
@@ -27,6 +28,7 @@ import { TurnWorker } from './turn/turn-worker.service.js';
 /** What applications inject; the rest is private. */
 export const PUBLIC_TOKENS = [
   SessionStore,
+  SessionEvents,
   TurnService,
   CheckpointStore,
   AffinityResolver,
@@ -50,6 +52,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       return new SessionStore(sessions, settings.sessions);
     },
   ),
+  provide(SessionEvents, [SessionStore], ({ events }: SessionStore) => events),
   provide(AffinityResolver, [SessionStore], defaultAffinityResolver),
   provide(CheckpointStore, [SESSIONS_ADAPTER], ({ checkpoints }: SessionsAdapter) => checkpoints),
 
@@ -85,7 +88,8 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       runner,
       contexts,
       settings: settings.turns,
-      foreignSessions: isAtomic(adapter.sessions) ? null : sessions,
+      sessions,
+      foreignSessions: !isAtomic(adapter.sessions),
     }),
   ),
   provide(TurnService, [TurnRuntime], (runtime: TurnRuntime) => new TurnService(runtime)),

@@ -64,6 +64,10 @@ export class SessionGuard implements CanActivate {
   protected assertState(session: Session, { states }: UseSessionOptions): void {
     const allowed = states ? states.includes(session.state) : session.state !== 'expired';
     if (!allowed) throw new SessionStateError(session.id, session.state, 'use');
+    // One whose lifetime is over counts as expired, though no sweep has come by yet.
+    if (session.state !== 'expired' && this.sessions.isOver(session)) {
+      throw new SessionStateError(session.id, 'expired', 'use');
+    }
   }
 
   protected async sessionIdOf(context: ExecutionContext, source: SessionIdSource): Promise<string | undefined> {

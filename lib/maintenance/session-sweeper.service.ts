@@ -11,27 +11,39 @@ export const SWEEP_JOB = 'agent-sessions:sweep';
 /** A run that takes longer lets another process take over; sweeping twice does no harm. */
 const LEASE_MS = 120_000;
 
+export interface SweepSettings {
+  readonly cron: string;
+  /** Sessions of each kind in a run. */
+  readonly maxPerRun: number;
+  /** Milliseconds; left out: nothing expires for being idle. */
+  readonly expireAfterMs: number | undefined;
+  /** Milliseconds; left out: nothing is deleted. */
+  readonly purgeAfterMs: number | undefined;
+}
+
 /** What the sweeps of this process did so far. */
 export interface SweepCounts {
   readonly runs: number;
   /** Runs that were left out because one of this process, or another process's, was still at it. */
   readonly skipped: number;
   readonly suspended: number;
+  readonly expired: number;
+  readonly purged: number;
 }
 
-/** Suspends idle sessions by cron, one process at a time when several share a store (SES-20, NST-06). */
+/** Suspends, expires and deletes idle sessions by cron, one process at a time when several share a store (SES-20, NST-06). */
 export class SessionSweeper {
   private readonly logger = new Logger(SessionSweeper.name);
   private readonly holder = mintId();
   private job: CronJob | null = null;
   private running: Promise<void> | null = null;
-  private count = { runs: 0, skipped: 0, suspended: 0 };
+  private count = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0 };
 
   /** @param registry of the application's ScheduleModule, when it has one: the job is listed there */
   constructor(
     private readonly sessions: SessionStore,
     private readonly leases: LeaseStore,
-    private readonly settings: { readonly cron: string; readonly maxPerRun: number } | null,
+    private readonly settings: SweepSettings | null,
     private readonly registry: SchedulerRegistry | null,
   ) {}
 
@@ -66,6 +78,7 @@ export class SessionSweeper {
   }
 
   private async sweep(): Promise<void> {
+    if (!this.settings) return;
     try {
       const lease = await this.leases.acquire(SWEEP_JOB, this.holder, LEASE_MS);
       if (!lease) {
@@ -73,17 +86,28 @@ export class SessionSweeper {
         return;
       }
       try {
-        const maxSessions = this.settings?.maxPerRun;
-        const swept = await this.sessions.sweepStale(undefined, maxSessions === undefined ? {} : { maxSessions });
-        this.count.runs += 1;
-        this.count.suspended += swept.length;
-        if (swept.length > 0)
-          this.logger.log(`Suspended ${swept.length} idle session${swept.length === 1 ? '' : 's'}.`);
+        await this.sweepSessions(this.settings);
       } finally {
         await this.leases.release(lease);
       }
     } catch (error) {
       this.logger.error('The sweep of idle sessions failed; the next run tries again.', String(error));
+    }
+  }
+
+  private async sweepSessions({ maxPerRun, expireAfterMs, purgeAfterMs }: SweepSettings): Promise<void> {
+    const bound = { maxSessions: maxPerRun };
+    const suspended = await this.sessions.sweepStale(undefined, bound);
+    const expired = await this.sessions.sweepExpired(expireAfterMs, bound);
+    const purged = purgeAfterMs === undefined ? [] : await this.sessions.purgeExpired(purgeAfterMs, bound);
+    this.count.runs += 1;
+    this.count.suspended += suspended.length;
+    this.count.expired += expired.length;
+    this.count.purged += purged.length;
+    if (suspended.length + expired.length + purged.length > 0) {
+      this.logger.log(
+        `Sessions suspended: ${suspended.length}, expired: ${expired.length}, deleted: ${purged.length}.`,
+      );
     }
   }
 }

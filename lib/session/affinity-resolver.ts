@@ -1,4 +1,6 @@
+import { SessionNotFoundError, SessionStateError } from './session.errors.js';
 import { type Session, type SessionState } from './session.js';
+import { type SessionQuery } from './session.inputs.js';
 import { type SessionStore } from './session-store.service.js';
 
 /** Who speaks through which surface, and optionally the session that the message names. */
@@ -16,21 +18,33 @@ export abstract class AffinityResolver {
 }
 
 /** In the order in which they are preferred. */
-const LIVE: readonly SessionState[] = ['active', 'suspended', 'created'];
+const PREFERRED: readonly SessionState[] = ['active', 'suspended', 'created'];
+const CANDIDATES = 50;
 
 /**
  * Prefers a live session of the same user and workspace that holds the surface, else the user's most recently active
  * one: active ones first, then suspended, then created.
  */
-export function defaultAffinityResolver(store: Pick<SessionStore, 'page'>): AffinityResolver {
+export function defaultAffinityResolver(
+  store: Pick<SessionStore, 'find'> & Partial<Pick<SessionStore, 'isOver'>>,
+): AffinityResolver {
+  /** Those that outlived their lifetime come last, nobody can touch them: looking for more than one is rare. */
+  const best = async (query: SessionQuery): Promise<Session | undefined> => {
+    for (const limit of [1, CANDIDATES]) {
+      const found = await store.find({ ...query, limit });
+      const usable = found.find((session) => !store.isOver?.(session));
+      if (usable || found.length < limit) return usable;
+    }
+    return undefined;
+  };
   return {
     async resolve(userId, surfaceId, message) {
-      const workspaceId = message?.workspaceId;
-      const surfaces = surfaceId === undefined ? [undefined] : [surfaceId, undefined];
-      for (const surface of surfaces) {
-        for (const state of LIVE) {
-          const found = await latest(store, userId, workspaceId, state, surface);
-          if (found) return found;
+      const workspaceId = message?.workspaceId ?? null;
+      const queries = surfaceId === undefined ? [{}] : [{ surfaceId }, {}];
+      for (const query of queries) {
+        for (const state of PREFERRED) {
+          const session = await best({ ...query, userId, workspaceId, state });
+          if (session) return session;
         }
       }
       return null;
@@ -40,7 +54,7 @@ export function defaultAffinityResolver(store: Pick<SessionStore, 'page'>): Affi
 
 /**
  * The session that a message belongs to: the one it names, when that is its user's own; else the resolver's choice,
- * touched and with the surface attached; else a new one in state `created`.
+ * touched and with the surface attached; else a new one in state `created`. Messages that arrive at once get one session.
  */
 export async function resolveSession(
   message: InboundMessage,
@@ -49,15 +63,13 @@ export async function resolveSession(
 ): Promise<Session> {
   const { userId, workspaceId, surfaceId } = message;
   const session = (await named(message, store)) ?? (await resolver.resolve(userId, surfaceId, message));
-  if (!session) {
-    return store.create({
-      userId,
-      ...(workspaceId === undefined ? {} : { workspaceId }),
-      ...(surfaceId === undefined ? {} : { initialSurfaceId: surfaceId }),
-    });
-  }
-  const touched = await store.touch(session.id);
-  return surfaceId === undefined ? touched : store.attachSurface(session.id, surfaceId);
+  const continued = session && (await continueLive(session, surfaceId, store));
+  if (continued) return continued;
+  return store.createOrAdopt({
+    userId,
+    ...(workspaceId === undefined ? {} : { workspaceId }),
+    ...(surfaceId === undefined ? {} : { initialSurfaceId: surfaceId }),
+  });
 }
 
 async function named(message: InboundMessage, store: SessionStore): Promise<Session | null> {
@@ -67,26 +79,17 @@ async function named(message: InboundMessage, store: SessionStore): Promise<Sess
   return own && session.state !== 'expired' ? session : null;
 }
 
-async function latest(
-  store: Pick<SessionStore, 'page'>,
-  userId: string,
-  workspaceId: string | undefined,
-  state: SessionState,
+/** Null when the session ended after the look. */
+async function continueLive(
+  { id }: Session,
   surfaceId: string | undefined,
-): Promise<Session | undefined> {
-  const query = {
-    userId,
-    state,
-    ...(workspaceId === undefined ? {} : { workspaceId }),
-    ...(surfaceId === undefined ? {} : { surfaceId }),
-  };
-  let cursor: string | undefined;
-  do {
-    const page = await store.page(cursor === undefined ? query : { ...query, cursor });
-    // A query cannot ask for "no workspace", so those of a workspace are left out here.
-    const found = page.sessions.find((session) => session.workspaceId === workspaceId);
-    if (found) return found;
-    cursor = page.nextCursor;
-  } while (cursor !== undefined);
-  return undefined;
+  store: SessionStore,
+): Promise<Session | null> {
+  try {
+    const touched = await store.touch(id);
+    return surfaceId === undefined ? touched : await store.attachSurface(id, surfaceId);
+  } catch (error) {
+    if (error instanceof SessionStateError || error instanceof SessionNotFoundError) return null;
+    throw error;
+  }
 }

@@ -2,6 +2,7 @@ import { Allow } from 'class-validator';
 import { Must, MustBeInteger, Optional, validateInput } from '../common/check-input.js';
 import { type IdGenerator } from '../common/ids.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { SURFACE_POLICIES, type SurfacePolicy } from './session.js';
 import { SessionStore, type SessionStoreSettings } from './session-store.service.js';
 import { type SessionStoreAdapter } from './session.store.js';
 
@@ -13,6 +14,14 @@ export class SessionStoreConfig implements SessionStoreSettings {
   @Optional()
   @Must(isDuration, 'must be a number of milliseconds, 0 or more.')
   readonly defaultTtlMs?: number;
+
+  @Optional()
+  @Must(isDuration, 'must be a number of milliseconds, 0 or more.')
+  readonly maxLifetimeMs?: number;
+
+  @Optional()
+  @Must((value) => SURFACE_POLICIES.includes(value as SurfacePolicy), `must be one of ${SURFACE_POLICIES.join(', ')}.`)
+  readonly surfacePolicy?: SurfacePolicy;
 
   @Optional()
   @MustBeInteger(1, 1000)

@@ -1,10 +1,20 @@
 import { type JsonObject } from '../common/json.js';
 import { SessionNotFoundError } from './session.errors.js';
-import { type NewSession, type Session, type SessionTouch } from './session.js';
 import { compareSessions, decodeCursor } from './session.cursor.js';
+import {
+  LIVE_STATES,
+  type NewSession,
+  type Session,
+  type SessionChange,
+  type SessionLifetime,
+  type SurfaceChange,
+  type SurfaceRules,
+} from './session.js';
 import { type SessionQuery } from './session.inputs.js';
 import {
+  assertSurfaceFree,
   expired,
+  isOverdue,
   newSession,
   suspended,
   touched,
@@ -12,7 +22,7 @@ import {
   withoutSurface,
   withSurface,
 } from './session.lifecycle.js';
-import { type AtomicSessionStoreAdapter, type SessionStoreAdapter } from './session.store.js';
+import { type AtomicSessionStoreAdapter, type CreatedSession, type SessionStoreAdapter } from './session.store.js';
 
 const ALL = Number.MAX_SAFE_INTEGER;
 const DEFAULT_LIMIT = 50;
@@ -33,64 +43,91 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
   }
 
   async fetchMany(query: SessionQuery): Promise<Session[]> {
-    if (query.cursor === undefined && query.activeBefore === undefined) return this.adapter.fetchMany(query);
-    return (await this.matching(query)).slice(0, query.limit ?? DEFAULT_LIMIT);
+    const { workspaceId, ...plain } = query;
+    // What the source's interface does not have is done here: no workspace, an upper bound of activity, pages.
+    const foreign = workspaceId === null || query.activeBefore !== undefined || query.cursor !== undefined;
+    if (foreign) return (await this.matching(query)).slice(0, query.limit ?? DEFAULT_LIMIT);
+    return this.adapter.fetchMany(workspaceId === undefined ? plain : { ...plain, workspaceId });
   }
 
   update(sessionId: string, patch: Partial<Session>): Promise<Session> {
     return this.adapter.update(sessionId, patch);
   }
 
-  delete(sessionId: string): Promise<void> {
-    return this.adapter.delete(sessionId);
+  async delete(sessionId: string): Promise<boolean> {
+    const session = await this.adapter.fetchById(sessionId);
+    await this.adapter.delete(sessionId);
+    return session !== null;
   }
 
-  async create(draft: NewSession): Promise<Session> {
+  async create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
     const session = newSession(draft, now());
+    const others = await this.slotHolders(session, draft.attachedSurfaces, rules);
     await this.adapter.insert(session);
-    return session;
+    return { session, created: true, movedFrom: await this.takeFrom(others, draft.attachedSurfaces) };
   }
 
-  async touch(sessionId: string): Promise<SessionTouch> {
-    const before = await this.find(sessionId);
-    return { session: await this.save(before, touched(before, now())), previousState: before.state };
+  async createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession> {
+    const since = new Date(Date.now() - recentMs).toISOString();
+    const live = await this.liveSessions(draft);
+    const [surface] = draft.attachedSurfaces;
+    const recent = live.find(
+      ({ createdAt, attachedSurfaces }) =>
+        createdAt >= since &&
+        (surface === undefined ? attachedSurfaces.length === 0 : attachedSurfaces.includes(surface)),
+    );
+    return recent ? { session: recent, created: false, movedFrom: [] } : this.create(draft, rules);
   }
 
-  async attachSurface(sessionId: string, surfaceId: string, maxSurfaces: number): Promise<Session> {
-    const before = await this.find(sessionId);
-    return this.save(before, withSurface(before, surfaceId, maxSurfaces));
+  touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange> {
+    return this.change(sessionId, (session) => touched(session, now(), maxLifetimeMs));
   }
 
-  async detachSurface(sessionId: string, surfaceId: string): Promise<Session> {
+  async attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
     const before = await this.find(sessionId);
-    return this.save(before, withoutSurface(before, surfaceId));
+    const after = withSurface(before, surfaceId, rules.maxSurfaces);
+    const others = after === before ? [] : await this.slotHolders(before, [surfaceId], rules);
+    const movedFrom = await this.takeFrom(others, [surfaceId]);
+    return { ...(await this.save(before, after)), movedFrom };
   }
 
-  async expire(sessionId: string): Promise<Session> {
-    const before = await this.find(sessionId);
-    return this.save(before, expired(before, now()));
+  detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange> {
+    return this.change(sessionId, (session) => withoutSurface(session, surfaceId));
   }
 
-  async mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<Session> {
-    const before = await this.find(sessionId);
-    return this.save(before, withMetadata(before, patch, maxBytes));
+  expire(sessionId: string): Promise<SessionChange> {
+    return this.change(sessionId, (session) => expired(session, now()));
+  }
+
+  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
+    return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes));
   }
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
     const activeBefore = new Date(Math.max(0, Date.now() - idleMs)).toISOString();
     const stale = (await this.matching({ state: 'active', activeBefore })).reverse().slice(0, limit);
-    const changed: Session[] = [];
-    let failure: Error | undefined;
-    for (const session of stale) {
-      try {
-        changed.push(await this.save(session, suspended(session, now())));
-      } catch (error) {
-        if (!(error instanceof SessionNotFoundError)) failure = error as Error;
-      }
-    }
-    // One bad row does not lose the rest; when nothing went well the caller must know why.
-    if (failure && changed.length === 0) throw failure;
-    return changed;
+    const changes = await this.saveEach(stale, (session) => suspended(session, now()));
+    return changes.map(({ session }) => session);
+  }
+
+  async expireStale({ idleMs, maxMs }: SessionLifetime, limit: number): Promise<SessionChange[]> {
+    const live = await this.matching({ state: [...LIVE_STATES] });
+    const stale = live.filter(
+      (session) =>
+        isOverdue(session, now(), maxMs) ||
+        (idleMs !== undefined && session.state !== 'active' && isIdle(session, idleMs)),
+    );
+    return this.saveEach(stale.reverse().slice(0, limit), (session) => expired(session, now()));
+  }
+
+  async purgeExpired(olderThanMs: number, limit: number): Promise<string[]> {
+    const before = new Date(Math.max(0, Date.now() - olderThanMs)).toISOString();
+    const over = await this.matching({ state: 'expired' });
+    const old = over.filter(({ stateChangedAt }) => stateChangedAt !== undefined && stateChangedAt < before);
+    return eachOf(old.slice(0, limit), async ({ id }) => {
+      await this.adapter.delete(id);
+      return id;
+    });
   }
 
   async count(query: SessionQuery): Promise<number> {
@@ -99,18 +136,25 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
   }
 
   /** A foreign store has no tombstones; the rest of the data has. */
-  erase(sessionId: string): Promise<void> {
-    return this.adapter.delete(sessionId);
+  async erase(sessionId: string): Promise<void> {
+    await this.adapter.delete(sessionId);
   }
 
-  /** Every match in order. A foreign store may know no cursor and ignore `activeBefore`. */
-  private async matching({ cursor, limit: _, ...query }: SessionQuery): Promise<Session[]> {
+  private async change(sessionId: string, change: (session: Session) => Session): Promise<SessionChange> {
+    const before = await this.find(sessionId);
+    return this.save(before, change(before));
+  }
+
+  /** Every match in order. A foreign store may know no cursor, and ignore what the source's interface does not have. */
+  private async matching({ cursor, limit: _, workspaceId, ...query }: SessionQuery): Promise<Session[]> {
     const { activeBefore } = query;
     const after = cursor === undefined ? undefined : decodeCursor(cursor);
-    const found = await this.adapter.fetchMany({ ...query, limit: ALL });
+    const named = typeof workspaceId === 'string' ? { workspaceId } : {};
+    const found = await this.adapter.fetchMany({ ...query, ...named, limit: ALL });
     return found
       .filter(
         (session) =>
+          (workspaceId !== null || session.workspaceId === undefined) &&
           (activeBefore === undefined || session.lastActivityAt < activeBefore) &&
           (after === undefined || compareSessions(after, session) < 0),
       )
@@ -120,14 +164,63 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
   private async find(sessionId: string): Promise<Session> {
     const session = await this.adapter.fetchById(sessionId);
     if (!session) throw new SessionNotFoundError(sessionId);
-    return session;
+    // The source's sessions have no version.
+    return { ...session, version: (session as Partial<Session>).version ?? 0 };
   }
 
-  private async save(before: Session, after: Session): Promise<Session> {
-    if (after === before) return before;
+  private async save(before: Session, after: Session): Promise<SessionChange> {
+    const previousState = before.state;
+    if (after === before) return { session: before, previousState, changed: false };
     const { id, ...patch } = after;
-    return this.adapter.update(id, patch);
+    return { session: await this.adapter.update(id, patch), previousState, changed: true };
+  }
+
+  private saveEach(sessions: readonly Session[], change: (session: Session) => Session): Promise<SessionChange[]> {
+    return eachOf(sessions, (session) => this.save(session, change(session)));
+  }
+
+  /** Other live sessions that hold one of the surfaces. @throws SurfaceConflictError when the policy is to refuse */
+  private async slotHolders(
+    session: NewSession,
+    surfaces: readonly string[],
+    { policy }: SurfaceRules,
+  ): Promise<Session[]> {
+    if (policy === 'share' || surfaces.length === 0) return [];
+    const live = await this.liveSessions(session);
+    const others = live.filter(
+      ({ id, attachedSurfaces }) => id !== session.id && surfaces.some((one) => attachedSurfaces.includes(one)),
+    );
+    if (policy === 'reject') assertSurfaceFree(session.id, surfaces, others);
+    return others;
+  }
+
+  private liveSessions({ userId, workspaceId }: NewSession): Promise<Session[]> {
+    return this.matching({ userId, workspaceId: workspaceId ?? null, state: [...LIVE_STATES] });
+  }
+
+  private async takeFrom(others: readonly Session[], surfaces: readonly string[]): Promise<Session[]> {
+    const changes = await this.saveEach(others, (session) => surfaces.reduce(withoutSurface, session));
+    return changes.map(({ session }) => session);
   }
 }
 
+/** One bad row does not lose the rest; when nothing went well the caller must know why. */
+async function eachOf<T>(sessions: readonly Session[], act: (session: Session) => Promise<T>): Promise<T[]> {
+  const results: T[] = [];
+  let failure: Error | undefined;
+  for (const session of sessions) {
+    try {
+      results.push(await act(session));
+    } catch (error) {
+      if (!(error instanceof SessionNotFoundError)) failure = error as Error;
+    }
+  }
+  if (failure && results.length === 0) throw failure;
+  return results;
+}
+
 const now = (): string => new Date().toISOString();
+
+function isIdle(session: Session, idleMs: number): boolean {
+  return Date.now() - Date.parse(session.lastActivityAt) > idleMs;
+}

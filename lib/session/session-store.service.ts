@@ -5,13 +5,31 @@ import { stringifyWithin, toJsonObject } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { PortableSessionStore } from './portable-session-store.js';
 import { decodeCursor, encodeCursor } from './session.cursor.js';
-import { type NewSession, type Session, type SessionTouch } from './session.js';
-import { CreateSessionInput, SessionQuery, SweepStaleOptions } from './session.inputs.js';
-import { type AtomicSessionStoreAdapter, isAtomic, type SessionStoreAdapter } from './session.store.js';
+import {
+  type NewSession,
+  type Session,
+  type SessionChange,
+  type SessionLifetime,
+  type SurfacePolicy,
+  type SurfaceRules,
+} from './session.js';
+import { isOverdue } from './session.lifecycle.js';
+import { emitActivity, SessionEvents } from './session-events.js';
+import { CreateSessionInput, SessionQuery, SweepLimit } from './session.inputs.js';
+import {
+  type AtomicSessionStoreAdapter,
+  type CreatedSession,
+  isAtomic,
+  type SessionStoreAdapter,
+} from './session.store.js';
 
 export interface SessionStoreSettings {
   /** Idle time in milliseconds after which `sweepStale` suspends a session. Default 3,600,000 (an hour). */
   readonly defaultTtlMs?: number;
+  /** Milliseconds after its creation that a session may be used, whatever its activity. Default: no limit (SES-19). */
+  readonly maxLifetimeMs?: number;
+  /** Who keeps a surface that two sessions of a user want. Default `move` (SES-07). */
+  readonly surfacePolicy?: SurfacePolicy;
   /** Default 16. */
   readonly maxSurfacesPerSession?: number;
   /** Of the merged metadata as JSON. Default 65,536. */
@@ -28,6 +46,8 @@ export interface SessionPage {
 }
 
 const SWEEP_BATCH = 500;
+/** How far apart messages that arrive "at once" may be. */
+const ADOPT_MS = 10_000;
 const DEFAULT_LIMIT = 50;
 
 /**
@@ -38,41 +58,46 @@ const DEFAULT_LIMIT = 50;
  * detached (`const { touch } = store`).
  */
 export class SessionStore {
+  /** What this process does to sessions. */
+  readonly events: SessionEvents;
   private readonly adapter: AtomicSessionStoreAdapter;
   private readonly ttlMs: number;
-  private readonly maxSurfaces: number;
+  private readonly maxLifetimeMs: number | undefined;
+  private readonly surfaceRules: SurfaceRules;
   private readonly maxMetadataBytes: number;
   private readonly generateId: IdGenerator;
 
-  constructor(adapter: SessionStoreAdapter, settings: SessionStoreSettings = {}) {
+  constructor(adapter: SessionStoreAdapter, settings: SessionStoreSettings = {}, events = new SessionEvents()) {
+    this.events = events;
     this.adapter = isAtomic(adapter) ? adapter : this.portable(adapter);
     this.ttlMs = settings.defaultTtlMs ?? 3_600_000;
-    this.maxSurfaces = settings.maxSurfacesPerSession ?? 16;
+    this.maxLifetimeMs = settings.maxLifetimeMs;
+    this.surfaceRules = { policy: settings.surfacePolicy ?? 'move', maxSurfaces: settings.maxSurfacesPerSession ?? 16 };
     this.maxMetadataBytes = settings.maxMetadataBytes ?? 65_536;
     this.generateId = settings.generateId ?? mintId;
     assertTtl(this.ttlMs, 'defaultTtlMs');
+    if (this.maxLifetimeMs !== undefined) assertTtl(this.maxLifetimeMs, 'maxLifetimeMs');
     bindMethods(this);
   }
 
   /**
-   * Stores a new session in state `created` (SES-02).
+   * Stores a new session in state `created` (SES-02). Its surface leaves the user's other session, see `surfacePolicy`.
    * @throws SessionConflictError when the id is taken; the stored session stays as it is
+   * @throws SurfaceConflictError with the policy `reject`
    * @throws StateSerializationError for metadata that JSON cannot carry; TooLargeError for too much of it
    */
   async create(input: CreateSessionInput): Promise<Session> {
-    const checked = checkInput(CreateSessionInput, input, 'input');
-    const { id = this.generateId(), userId, workspaceId, initialSurfaceId, metadata: given = {} } = checked;
-    assertId(id, 'input.id');
-    const metadata = toJsonObject(given, 'metadata');
-    stringifyWithin(metadata, this.maxMetadataBytes, `The metadata of session ${id}`);
-    const draft: NewSession = {
-      id,
-      userId,
-      ...(workspaceId === undefined ? {} : { workspaceId }),
-      attachedSurfaces: initialSurfaceId === undefined ? [] : [initialSurfaceId],
-      metadata,
-    };
-    return this.adapter.create(draft);
+    return this.created(await this.adapter.create(this.toDraft(input), this.surfaceRules));
+  }
+
+  /**
+   * As `create`, unless a live session of the same user, workspace and surface was created within the last ten seconds:
+   * then that one, so that messages that arrive at once get one session (SES-16).
+   */
+  async createOrAdopt(input: CreateSessionInput): Promise<Session> {
+    // One whose lifetime is over could not be used.
+    const recentMs = Math.min(ADOPT_MS, this.maxLifetimeMs ?? ADOPT_MS);
+    return this.created(await this.adapter.createOrAdopt(this.toDraft(input), this.surfaceRules, recentMs));
   }
 
   /** The session in any state, or `null` (SES-03). */
@@ -98,6 +123,11 @@ export class SessionStore {
     return found.length > limit ? { sessions, nextCursor: encodeCursor(sessions[limit - 1]) } : { sessions };
   }
 
+  /** Whether nobody may use the session any more: it is expired, or older than its lifetime by this process's clock. */
+  isOver(session: Session): boolean {
+    return session.state === 'expired' || isOverdue(session, new Date().toISOString(), this.maxLifetimeMs);
+  }
+
   /** How many sessions match, whatever the limit. */
   async count(query: SessionQuery = {}): Promise<number> {
     return this.adapter.count(checkQuery(query));
@@ -112,32 +142,49 @@ export class SessionStore {
   }
 
   /** As `touch`, and tells the state before: whether this was a cold start, a running or a resumed session. */
-  async touchWithOutcome(sessionId: string): Promise<SessionTouch> {
+  async touchWithOutcome(sessionId: string): Promise<SessionChange> {
     assertId(sessionId, 'sessionId');
-    return this.adapter.touch(sessionId);
+    const change = await this.adapter.touch(sessionId, this.maxLifetimeMs);
+    emitActivity(this.events, change);
+    return change;
   }
 
   /**
-   * Adds a surface at the end; a repeat changes nothing (SES-06).
+   * Adds a surface at the end; a repeat changes nothing (SES-06). It leaves the user's other session, see `surfacePolicy`.
    * @throws SessionStateError when the session is expired; SurfaceLimitError when it is full
+   * @throws SurfaceConflictError with the policy `reject`
    */
   async attachSurface(sessionId: string, surfaceId: string): Promise<Session> {
     assertId(sessionId, 'sessionId');
     assertName(surfaceId, 'surfaceId');
-    return this.adapter.attachSurface(sessionId, surfaceId, this.maxSurfaces);
+    const { session, changed, movedFrom } = await this.adapter.attachSurface(sessionId, surfaceId, this.surfaceRules);
+    this.emitMoved(movedFrom, surfaceId);
+    if (changed) this.events.emit({ type: 'surface-attached', session, surfaceId });
+    return session;
   }
 
   /** Removes a surface, in any state; a repeat changes nothing (SES-06). */
   async detachSurface(sessionId: string, surfaceId: string): Promise<Session> {
     assertId(sessionId, 'sessionId');
     assertName(surfaceId, 'surfaceId');
-    return this.adapter.detachSurface(sessionId, surfaceId);
+    const { session, changed } = await this.adapter.detachSurface(sessionId, surfaceId);
+    if (changed) this.events.emit({ type: 'surface-detached', session, surfaceId, cause: 'requested' });
+    return session;
   }
 
   /** Ends the session for good, from any state; its queued and waiting turns are cancelled. A repeat changes nothing (SES-08). */
   async expire(sessionId: string): Promise<Session> {
     assertId(sessionId, 'sessionId');
-    return this.adapter.expire(sessionId);
+    const { session, previousState, changed } = await this.adapter.expire(sessionId);
+    if (changed) this.events.emit({ type: 'expired', session, previousState, cause: 'requested' });
+    return session;
+  }
+
+  /** Removes the session and everything it has: turns, checkpoints, messages, state. Without effect when it is gone (SES-11). */
+  async delete(sessionId: string): Promise<void> {
+    assertId(sessionId, 'sessionId');
+    const deleted = await this.adapter.delete(sessionId);
+    if (deleted) this.events.emit({ type: 'deleted', sessionId, cause: 'requested' });
   }
 
   /**
@@ -145,17 +192,51 @@ export class SessionStore {
    * Works in batches; the cost follows the number of stale sessions.
    * @param ttlMs milliseconds; default: the store's TTL
    */
-  async sweepStale(ttlMs: number = this.ttlMs, options: SweepStaleOptions = {}): Promise<Session[]> {
+  async sweepStale(ttlMs: number = this.ttlMs, options: SweepLimit = {}): Promise<Session[]> {
     assertTtl(ttlMs, 'ttlMs');
-    const { maxSessions = Infinity } = checkInput(SweepStaleOptions, options, 'options');
-    const swept: Session[] = [];
-    while (swept.length < maxSessions) {
-      const limit = Math.min(SWEEP_BATCH, maxSessions - swept.length);
-      const batch = await this.adapter.suspendStale(ttlMs, limit);
-      swept.push(...batch);
-      if (batch.length < limit) break;
-    }
-    return swept;
+    return inBatches(options, async (limit) => {
+      const swept = await this.adapter.suspendStale(ttlMs, limit);
+      for (const session of swept) {
+        this.events.emit({ type: 'suspended', session, previousState: 'active', cause: 'idle' });
+      }
+      return swept;
+    });
+  }
+
+  /**
+   * Expires sessions that were suspended or never used and idle for longer than `idleMs`, and sessions that are over
+   * their lifetime; not while they have open turns (SES-10, SES-19).
+   * @param idleMs milliseconds; left out, only lifetimes count
+   */
+  async sweepExpired(idleMs?: number, options: SweepLimit = {}): Promise<Session[]> {
+    if (idleMs !== undefined) assertTtl(idleMs, 'idleMs');
+    const lifetime: SessionLifetime = {
+      ...(idleMs === undefined ? {} : { idleMs }),
+      ...(this.maxLifetimeMs === undefined ? {} : { maxMs: this.maxLifetimeMs }),
+    };
+    if (Object.keys(lifetime).length === 0) return [];
+    return inBatches(options, async (limit) => {
+      const swept = await this.adapter.expireStale(lifetime, limit);
+      for (const { session, previousState } of swept) {
+        // An active session is never expired for being idle.
+        const idle = previousState !== 'active' && wasIdleFor(session, idleMs);
+        this.events.emit({ type: 'expired', session, previousState, cause: idle ? 'idle' : 'lifetime' });
+      }
+      return swept.map(({ session }) => session);
+    });
+  }
+
+  /**
+   * Deletes sessions that expired longer ago than `olderThanMs`, with everything they have (SES-11).
+   * @returns the ids of those that went
+   */
+  async purgeExpired(olderThanMs: number, options: SweepLimit = {}): Promise<string[]> {
+    assertTtl(olderThanMs, 'olderThanMs');
+    return inBatches(options, async (limit) => {
+      const purged = await this.adapter.purgeExpired(olderThanMs, limit);
+      for (const sessionId of purged) this.events.emit({ type: 'deleted', sessionId, cause: 'retention' });
+      return purged;
+    });
   }
 
   /**
@@ -164,7 +245,34 @@ export class SessionStore {
    */
   async updateMetadata(sessionId: string, metadata: Record<string, unknown>): Promise<Session> {
     assertId(sessionId, 'sessionId');
-    return this.adapter.mergeMetadata(sessionId, toJsonObject(metadata, 'metadata'), this.maxMetadataBytes);
+    const patch = toJsonObject(metadata, 'metadata');
+    const { session } = await this.adapter.mergeMetadata(sessionId, patch, this.maxMetadataBytes);
+    return session;
+  }
+
+  private toDraft(input: CreateSessionInput): NewSession {
+    const checked = checkInput(CreateSessionInput, input, 'input');
+    const { id = this.generateId(), userId, workspaceId, initialSurfaceId, metadata: given = {} } = checked;
+    assertId(id, 'input.id');
+    const metadata = toJsonObject(given, 'metadata');
+    stringifyWithin(metadata, this.maxMetadataBytes, `The metadata of session ${id}`);
+    return {
+      id,
+      userId,
+      ...(workspaceId === undefined ? {} : { workspaceId }),
+      attachedSurfaces: initialSurfaceId === undefined ? [] : [initialSurfaceId],
+      metadata,
+    };
+  }
+
+  private created({ session, created, movedFrom }: CreatedSession): Session {
+    for (const surfaceId of session.attachedSurfaces) this.emitMoved(movedFrom, surfaceId);
+    if (created) this.events.emit({ type: 'created', session });
+    return session;
+  }
+
+  private emitMoved(movedFrom: readonly Session[], surfaceId: string): void {
+    for (const session of movedFrom) this.events.emit({ type: 'surface-detached', session, surfaceId, cause: 'moved' });
   }
 
   private portable(adapter: SessionStoreAdapter): AtomicSessionStoreAdapter {
@@ -174,6 +282,24 @@ export class SessionStore {
     );
     return new PortableSessionStore(adapter);
   }
+}
+
+/** Repeats a bounded operation until it finds less than its bound, or `maxSessions` in all. */
+async function inBatches<T>(options: SweepLimit, sweep: (limit: number) => Promise<T[]>): Promise<T[]> {
+  const { maxSessions: max = Infinity } = checkInput(SweepLimit, options, 'options');
+  const swept: T[] = [];
+  while (swept.length < max) {
+    const limit = Math.min(SWEEP_BATCH, max - swept.length);
+    const batch = await sweep(limit);
+    swept.push(...batch);
+    if (batch.length < limit) break;
+  }
+  return swept;
+}
+
+/** Whether a session that has just expired had been idle for longer. */
+function wasIdleFor({ stateChangedAt = '', lastActivityAt }: Session, idleMs = Infinity): boolean {
+  return Date.parse(stateChangedAt) - Date.parse(lastActivityAt) > idleMs;
 }
 
 function checkQuery(query: SessionQuery): SessionQuery {

@@ -32,6 +32,20 @@ export class SessionStateError extends SessionsError {
   }
 }
 
+/** Another live session of the same user and workspace holds the surface, and the policy is to refuse (SES-07). HTTP 409. */
+export class SurfaceConflictError extends SessionsError {
+  readonly code = 'SURFACE_CONFLICT';
+
+  constructor(
+    readonly sessionId: string,
+    readonly surfaceId: string,
+    /** The session that holds it. */
+    readonly heldBy: string,
+  ) {
+    super(`Surface ${surfaceId} is held by session ${heldBy} of the same user. Detach it there first.`);
+  }
+}
+
 /** The session already holds as many surfaces as `maxSurfacesPerSession` allows (SES-07). HTTP 409. */
 export class SurfaceLimitError extends SessionsError {
   readonly code = 'SURFACE_LIMIT';

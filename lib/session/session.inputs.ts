@@ -1,5 +1,6 @@
 import { Allow } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, MustBeTime, Optional } from '../common/check-input.js';
+import { isName, NAME_RULE } from '../common/ids.js';
 import { SESSION_STATES, type SessionState } from './session.js';
 
 /** What `SessionStore.create` takes (SES-02). */
@@ -31,9 +32,10 @@ export class SessionQuery {
   @MustBeName()
   userId?: string;
 
+  /** `null`: sessions that belong to no workspace. */
   @Optional()
-  @MustBeName()
-  workspaceId?: string;
+  @Must((value) => value === null || isName(value), NAME_RULE)
+  workspaceId?: string | null;
 
   @Optional()
   @Must(isStateFilter, `must be one or more of ${SESSION_STATES.join(', ')}.`)
@@ -64,8 +66,8 @@ export class SessionQuery {
   cursor?: string;
 }
 
-/** How much one call of `SessionStore.sweepStale` does (SES-09). */
-export class SweepStaleOptions {
+/** How much one call of a sweep does (SES-09). */
+export class SweepLimit {
   /** Stops after this many, for runs that must be short. Default: goes on until nothing stale is left. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)

@@ -1,5 +1,5 @@
 import { type JsonObject, stringifyWithin } from '../common/json.js';
-import { SessionStateError, SurfaceLimitError } from './session.errors.js';
+import { SessionStateError, SurfaceConflictError, SurfaceLimitError } from './session.errors.js';
 import { type NewSession, type Session, type SessionState } from './session.js';
 
 /**
@@ -22,9 +22,19 @@ export function newSession(draft: NewSession, now: string): Session {
   };
 }
 
-/** SES-05: whoever speaks makes the session active; a clock that went back does not turn activity back. */
-export function touched(session: Session, now: string): Session {
-  if (session.state === 'expired') throw new SessionStateError(session.id, 'expired', 'touch');
+/** Whether the session's absolute lifetime is over, though nobody has expired it yet (SES-19). */
+export function isOverdue(session: Session, now: string, maxMs: number | undefined): boolean {
+  return maxMs !== undefined && Date.parse(now) - Date.parse(session.createdAt) > maxMs;
+}
+
+/**
+ * SES-05: whoever speaks makes the session active; a clock that went back does not turn activity back. A session whose
+ * lifetime is over counts as expired; the sweep makes it so.
+ */
+export function touched(session: Session, now: string, maxLifetimeMs?: number): Session {
+  if (session.state === 'expired' || isOverdue(session, now, maxLifetimeMs)) {
+    throw new SessionStateError(session.id, 'expired', 'touch');
+  }
   const active = session.state === 'active' ? session : inState(session, 'active', now);
   const lastActivityAt = now > session.lastActivityAt ? now : session.lastActivityAt;
   if (active === session && lastActivityAt === session.lastActivityAt) return session;
@@ -47,6 +57,14 @@ export function withSurface(session: Session, surfaceId: string, maxSurfaces: nu
   if (session.attachedSurfaces.includes(surfaceId)) return session;
   if (session.attachedSurfaces.length >= maxSurfaces) throw new SurfaceLimitError(session.id, maxSurfaces);
   return { ...session, attachedSurfaces: [...session.attachedSurfaces, surfaceId], version: session.version + 1 };
+}
+
+/** SES-07: refuses surfaces that another session holds. @throws SurfaceConflictError */
+export function assertSurfaceFree(sessionId: string, surfaces: readonly string[], holders: readonly Session[]): void {
+  const [holder] = holders;
+  if (!holder) return;
+  const surfaceId = surfaces.find((surface) => holder.attachedSurfaces.includes(surface)) ?? '';
+  throw new SurfaceConflictError(sessionId, surfaceId, holder.id);
 }
 
 /** SES-06 */

@@ -1,5 +1,12 @@
 import { type JsonObject } from '../common/json.js';
-import { type NewSession, type Session, type SessionTouch } from './session.js';
+import {
+  type NewSession,
+  type Session,
+  type SessionChange,
+  type SessionLifetime,
+  type SurfaceChange,
+  type SurfaceRules,
+} from './session.js';
 import { type SessionQuery } from './session.inputs.js';
 
 /**
@@ -15,33 +22,70 @@ export interface SessionStoreAdapter {
   /** @throws SessionNotFoundError */
   update(sessionId: string, patch: Partial<Session>): Promise<Session>;
   /** Removes the session and everything keyed by it. Without effect when it is not there. */
-  delete(sessionId: string): Promise<void>;
+  delete(sessionId: string): Promise<unknown>;
 }
 
 /**
  * The atomic operations that our own stores add: each is one round trip, stamped by the store's clock, and loses no
- * concurrent change. All but `create`, `suspendStale`, `count` and `erase` throw SessionNotFoundError for a missing id.
+ * concurrent change. Those that take a session id throw SessionNotFoundError when it is missing, except `erase`.
  */
 export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
-  /** @throws SessionConflictError when the id is taken, or was erased */
-  create(draft: NewSession): Promise<Session>;
-  /** @throws SessionStateError when it is expired */
-  touch(sessionId: string): Promise<SessionTouch>;
-  /** @throws SessionStateError when it is expired; SurfaceLimitError beyond `maxSurfaces` */
-  attachSurface(sessionId: string, surfaceId: string, maxSurfaces: number): Promise<Session>;
-  detachSurface(sessionId: string, surfaceId: string): Promise<Session>;
+  /** @throws SessionConflictError when the id is taken, or was erased; SurfaceConflictError */
+  create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession>;
+  /**
+   * As create, unless a live session of the same user, workspace and surface was created within `recentMs`: then that
+   * one. So concurrent calls give one session (SES-16). Without a surface, sessions without one count.
+   */
+  createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession>;
+  /** @throws SessionStateError when it is expired, or older than `maxLifetimeMs` */
+  touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange>;
+  /** @throws SessionStateError when it is expired; SurfaceLimitError; SurfaceConflictError */
+  attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange>;
+  detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange>;
   /** Its queued and waiting turns are cancelled in the same commit. */
-  expire(sessionId: string): Promise<Session>;
+  expire(sessionId: string): Promise<SessionChange>;
   /** Shallow merge, `null` removes a key. @throws TooLargeError when the result is over `maxBytes` */
-  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<Session>;
+  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange>;
   /** Suspends at most `limit` active sessions that were idle strictly longer than `idleMs`, longest idle first. */
   suspendStale(idleMs: number, limit: number): Promise<Session[]>;
+  /**
+   * Expires at most `limit` sessions that were suspended or never used and idle strictly longer than `idleMs`, or that are
+   * older than `maxMs` in any state; not while they have open turns (SES-10, SES-19).
+   */
+  expireStale(lifetime: SessionLifetime, limit: number): Promise<SessionChange[]>;
+  /** Deletes at most `limit` sessions that expired more than `olderThanMs` ago, and all they have. @returns their ids */
+  purgeExpired(olderThanMs: number, limit: number): Promise<string[]>;
   /** How many sessions match; `limit` and `cursor` do not matter. */
   count(query: SessionQuery): Promise<number>;
+  /** @returns whether there was a session to remove */
+  delete(sessionId: string): Promise<boolean>;
   /** As delete, and leaves a tombstone: the id is never accepted again, and late writes are refused. */
   erase(sessionId: string): Promise<void>;
 }
 
+/** A new session, or the one that was adopted. */
+export interface CreatedSession {
+  readonly session: Session;
+  readonly created: boolean;
+  /** The user's other sessions that lost the surface to it, as they are now. */
+  readonly movedFrom: readonly Session[];
+}
+
+const ATOMIC_METHODS = [
+  'create',
+  'createOrAdopt',
+  'touch',
+  'attachSurface',
+  'detachSurface',
+  'expire',
+  'mergeMetadata',
+  'suspendStale',
+  'expireStale',
+  'purgeExpired',
+  'count',
+  'erase',
+] as const satisfies readonly (keyof AtomicSessionStoreAdapter)[];
+
 export function isAtomic(adapter: SessionStoreAdapter): adapter is AtomicSessionStoreAdapter {
-  return typeof (adapter as Partial<AtomicSessionStoreAdapter>).suspendStale === 'function';
+  return ATOMIC_METHODS.every((name) => typeof (adapter as Partial<AtomicSessionStoreAdapter>)[name] === 'function');
 }

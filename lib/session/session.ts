@@ -6,6 +6,9 @@ export type SessionState = 'created' | 'active' | 'suspended' | 'expired';
 
 export const SESSION_STATES: readonly SessionState[] = ['created', 'active', 'suspended', 'expired'];
 
+/** All but expired. */
+export const LIVE_STATES: readonly SessionState[] = ['created', 'active', 'suspended'];
+
 /** The continuity unit that spans surfaces (SES-01). All times are ISO-8601 UTC with milliseconds. */
 export interface Session {
   readonly id: string;
@@ -35,8 +38,42 @@ export interface NewSession {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** What a touch did: `previousState` tells a cold start (`created`) from a running and a resumed session (SES-05). */
-export interface SessionTouch {
+/**
+ * What an operation made of a session. After a touch, `previousState` tells a cold start (`created`) from a running and a
+ * resumed session (SES-05).
+ */
+export interface SessionChange {
   readonly session: Session;
   readonly previousState: SessionState;
+  /** False when there was nothing to do and nothing was written. */
+  readonly changed: boolean;
+}
+
+/** What attaching a surface did. */
+export interface SurfaceChange extends SessionChange {
+  /** The user's other sessions that held the surface and lost it, as they are now. */
+  readonly movedFrom: readonly Session[];
+}
+
+/**
+ * Who keeps a surface when a second live session of the same user and workspace wants it (SES-07): `move` takes it from
+ * the other session, `reject` refuses, `share` lets both have it.
+ */
+export type SurfacePolicy = 'move' | 'reject' | 'share';
+
+export const SURFACE_POLICIES: readonly SurfacePolicy[] = ['move', 'reject', 'share'];
+
+/** The rules of surfaces. */
+export interface SurfaceRules {
+  readonly policy: SurfacePolicy;
+  /** Per session. */
+  readonly maxSurfaces: number;
+}
+
+/** How long sessions live. */
+export interface SessionLifetime {
+  /** Milliseconds without activity. */
+  readonly idleMs?: number;
+  /** Milliseconds since creation, whatever the activity (SES-19). */
+  readonly maxMs?: number;
 }

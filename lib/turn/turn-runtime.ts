@@ -13,6 +13,7 @@ export abstract class TurnRuntime {
   abstract readonly runner: TurnRunner;
   abstract readonly contexts: TurnContexts;
   abstract readonly settings: TurnSettings;
-  /** Set when sessions live in another store than turns: the ledger then cannot check or touch them (SES-15). */
-  abstract readonly foreignSessions: SessionStore | null;
+  abstract readonly sessions: SessionStore;
+  /** Sessions live in another store than turns: the ledger then cannot check or touch them (SES-15). */
+  abstract readonly foreignSessions: boolean;
 }

@@ -1,9 +1,10 @@
 import { Logger } from '@nestjs/common';
 import { mintId } from '../common/ids.js';
 import { hashed } from '../common/log-id.js';
+import { emitActivity } from '../session/session-events.js';
 import { TurnAttempt } from './turn-attempt.js';
 import { type TurnRuntime } from './turn-runtime.js';
-import { type ClaimedTurn, type ClaimRequest } from './turn.store.js';
+import { type ClaimedTurn, type ClaimRequest, type SettledTurn } from './turn.store.js';
 import { type Turn } from './turn.js';
 
 /** A visit ends after this long even when fewer turns than `maxTurnsPerVisit` ran. */
@@ -82,7 +83,7 @@ export class TurnWorker {
     const outcome = await attempt.run(next).finally(() => this.attempts.delete(turnId));
     switch (outcome.type) {
       case 'settled':
-        await this.conclude(outcome.settled.turn);
+        await this.conclude(outcome.settled);
         // This lane goes to the back; the others have waited.
         if (outcome.settled.ring) await this.runtime.queue.ring(sessionId);
         return outcome.settled.next;
@@ -121,16 +122,18 @@ export class TurnWorker {
     };
   }
 
-  private async conclude(turn: Turn): Promise<void> {
-    this.runtime.contexts.drop(turn.id);
+  private async conclude({ turn, sessionChange }: SettledTurn): Promise<void> {
+    const { contexts, sessions, foreignSessions } = this.runtime;
+    contexts.drop(turn.id);
+    if (sessionChange) emitActivity(sessions.events, sessionChange);
     if (turn.status === 'failed') this.logFailure(turn.id, turn.failures);
-    else if (turn.status !== 'cancelled') await this.touchForeignSession(turn.sessionId);
+    else if (foreignSessions && turn.status !== 'cancelled') await this.touchForeignSession(turn.sessionId);
   }
 
   /** Best effort: settle touches the session only when both are in one store. */
   private async touchForeignSession(sessionId: string): Promise<void> {
     try {
-      await this.runtime.foreignSessions?.touch(sessionId);
+      await this.runtime.sessions.touch(sessionId);
     } catch (error) {
       this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn settled.`, stackOf(error));
     }

@@ -143,7 +143,8 @@ export class TurnService {
     options: SubmitOptions,
     callers: readonly string[],
   ): AcceptTurn {
-    const { generateId, idempotencyTtlMs, maxInputBytes, maxQueuedPerSession } = this.runtime.settings;
+    const { generateId, idempotencyTtlMs, maxInputBytes, maxQueuedPerSession, maxSessionLifetimeMs } =
+      this.runtime.settings;
     const { sessionId, idempotencyKey: key, whenBusy = this.runtime.settings.whenBusy } = options;
     const attributes = toJsonObject(options.attributes ?? {}, 'attributes');
     stringifyWithin(attributes, MAX_ATTRIBUTES_BYTES, 'The attributes');
@@ -159,6 +160,7 @@ export class TurnService {
       ...(key === undefined
         ? {}
         : { idempotency: { key, hash: hashOf(orchestrator, input), ttlMs: idempotencyTtlMs } }),
+      ...(maxSessionLifetimeMs === undefined ? {} : { maxSessionLifetimeMs }),
       ...(this.runtime.foreignSessions ? { foreignSession: true } : {}),
     };
   }
@@ -170,7 +172,7 @@ export class TurnService {
 
   private async assertForeignSession(sessionId: string): Promise<void> {
     if (!this.runtime.foreignSessions) return;
-    const session = await this.runtime.foreignSessions.get(sessionId);
+    const session = await this.runtime.sessions.get(sessionId);
     if (!session) throw new SessionNotFoundError(sessionId);
     if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'accept a turn');
   }

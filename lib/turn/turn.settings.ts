@@ -19,6 +19,8 @@ export interface TurnSettings {
   readonly maxQueuedPerSession: number;
   readonly maxInputBytes: number;
   readonly idempotencyTtlMs: number;
+  /** Milliseconds after its creation that a session takes turns. */
+  readonly maxSessionLifetimeMs: number | undefined;
   readonly retry: RetrySettings;
   /** Turns of one lane in a row before the others get their turn. */
   readonly maxTurnsPerVisit: number;

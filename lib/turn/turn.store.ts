@@ -3,7 +3,7 @@ import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type NewMessage } from '../conversation/conversation.store.js';
 import { type Message } from '../conversation/message.js';
-import { type Session } from '../session/session.js';
+import { type Session, type SessionChange } from '../session/session.js';
 import { type StepKey, type StoredStep } from './turn-step.js';
 import {
   type CancelMode,
@@ -33,6 +33,8 @@ export interface AcceptTurn {
     /** Milliseconds for which the key is remembered. */
     readonly ttlMs: number;
   };
+  /** Milliseconds after its creation that a session takes turns; left out: no limit. */
+  readonly maxSessionLifetimeMs?: number;
   /** Sessions live in a foreign store, and the caller has checked this one there. */
   readonly foreignSession?: boolean;
 }
@@ -95,6 +97,8 @@ export interface TurnSettlement {
 
 export interface SettledTurn {
   readonly turn: Turn;
+  /** What the turn's activity made of the session, when it was touched. */
+  readonly sessionChange?: SessionChange;
   /** The next turn of the lane, claimed in the same commit, when it was asked for and one is due. */
   readonly next: ClaimedTurn | null;
   /** The lane has a turn that is due and nobody has claimed: ring. */

@@ -45,6 +45,10 @@ const WRONG: readonly [unknown, string, string, string][] = [
   [{ sweep: { cron: 5 } }, 'sweep.cron', CRON, '5'],
   [{ sweep: { enabled: 'false' } }, 'sweep.enabled', 'must be a boolean.', "'false'"],
   [{ sweep: { maxPerRun: 0 } }, 'sweep.maxPerRun', integer(1, 10_000_000), '0'],
+  [{ sweep: { expireAfterSeconds: 0 } }, 'sweep.expireAfterSeconds', TTL, '0'],
+  [{ sweep: { purgeAfterSeconds: 1.5 } }, 'sweep.purgeAfterSeconds', TTL, '1.5'],
+  [{ maxLifetimeSeconds: -1 }, 'maxLifetimeSeconds', TTL, '-1'],
+  [{ surfacePolicy: 'steal' }, 'surfacePolicy', 'must be one of move, reject, share.', "'steal'"],
   [{ sweep: { corn: '* * * * *' } }, 'sweep.corn', 'is not a known key.', "'* * * * *'"],
   [{ maxSurfacesPerSession: 1001 }, 'maxSurfacesPerSession', integer(1, 1000), '1001'],
   [{ maxMetadataBytes: 1 }, 'maxMetadataBytes', integer(2, 16_777_216), '1'],
@@ -136,7 +140,7 @@ describe('the options of SessionsModule', () => {
     }
   });
 
-  it('NST-03 takes the idle time from SESSION_TTL_SECONDS when the option is left out', async () => {
+  it('NST-03 SES-19 takes the idle time from SESSION_TTL_SECONDS when the option is left out', async () => {
     process.env.SESSION_TTL_SECONDS = '60';
 
     expect(await suspendedAfter({}, 60_000)).toBe(false);

@@ -10,7 +10,7 @@ import {
   type SessionsModuleOptions,
   SessionStore,
 } from 'nestjs-agent-sessions';
-import { SessionSweeper, SWEEP_JOB } from '../../lib/maintenance/session-sweeper.service.js';
+import { SessionSweeper, SWEEP_JOB, type SweepCounts } from '../../lib/maintenance/session-sweeper.service.js';
 import { startApplication } from '../support/application.js';
 import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
@@ -18,6 +18,8 @@ import { recordingAdapter } from '../support/recording-adapter.js';
 const EVERY_SECOND = '* * * * * *';
 /** Never within the life of a test. */
 const NEW_YEAR = '0 0 1 1 *';
+
+const NOTHING: SweepCounts = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0 };
 
 /** A cron job of the application's own. */
 @Injectable()
@@ -141,13 +143,13 @@ describe('the sweep of idle sessions', () => {
     const first = sweeperOf(one).run();
     await eventually(() => sweeping.now === 1);
     await sweeperOf(other).run();
-    expect(sweeperOf(other).counts).toEqual({ runs: 0, skipped: 1, suspended: 0 });
+    expect(sweeperOf(other).counts).toEqual({ ...NOTHING, skipped: 1 });
 
     release();
     await first;
     await sweeperOf(other).run();
-    expect(sweeperOf(one).counts).toEqual({ runs: 1, skipped: 0, suspended: 0 });
-    expect(sweeperOf(other).counts).toEqual({ runs: 1, skipped: 1, suspended: 0 });
+    expect(sweeperOf(one).counts).toEqual({ ...NOTHING, runs: 1 });
+    expect(sweeperOf(other).counts).toEqual({ ...NOTHING, runs: 1, skipped: 1 });
     expect(sweeping).toEqual({ now: 0, atMost: 1, begun: 2 });
   });
 
@@ -179,10 +181,10 @@ describe('the sweep of idle sessions', () => {
     const sweeper = sweeperOf(app);
 
     await sweeper.run();
-    expect(sweeper.counts).toEqual({ runs: 0, skipped: 0, suspended: 0 });
+    expect(sweeper.counts).toEqual(NOTHING);
     await sweeper.run();
 
-    expect(sweeper.counts).toEqual({ runs: 1, skipped: 0, suspended: 1 });
+    expect(sweeper.counts).toEqual({ ...NOTHING, runs: 1, suspended: 1 });
     expect(await app.get(SessionStore).get(id)).toMatchObject({ state: 'suspended' });
   });
 

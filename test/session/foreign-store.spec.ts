@@ -147,6 +147,61 @@ describe('SessionStore over a foreign adapter', () => {
     expect(await store.get(fresh.id)).toMatchObject({ state: 'active' });
   });
 
+  it('SES-07 SES-15 moves a surface, or refuses it, as the policy says', async () => {
+    const first = await store.create({ userId: 'ann', initialSurfaceId: 'web' });
+    const elsewhere = await store.create({ userId: 'ann', workspaceId: 'acme', initialSurfaceId: 'web' });
+    const second = await store.create({ userId: 'ann', initialSurfaceId: 'web' });
+    const strict = createSessionStore({ adapter: justTheFive(adapter), surfacePolicy: 'reject' });
+
+    expect(adapter.rows.get(first.id)).toMatchObject({ attachedSurfaces: [], version: 2 });
+    await expect(strict.attachSurface(first.id, 'web')).rejects.toMatchObject({ heldBy: second.id });
+    await expect(strict.create({ userId: 'ann', initialSurfaceId: 'web' })).rejects.toMatchObject({
+      heldBy: second.id,
+    });
+    await store.attachSurface(first.id, 'web');
+    expect(adapter.rows.get(second.id)).toMatchObject({ attachedSurfaces: [] });
+    expect(await store.get(elsewhere.id)).toEqual(elsewhere);
+    expect(await store.count()).toBe(3);
+  });
+
+  it('SES-15 SES-16 adopts the session that was just created for the surface', async () => {
+    const first = await store.createOrAdopt({ userId: 'ann', initialSurfaceId: 'web' });
+
+    expect(await store.createOrAdopt({ userId: 'ann', initialSurfaceId: 'web' })).toEqual(first);
+    expect((await store.createOrAdopt({ userId: 'ann' })).id).not.toBe(first.id);
+    adapter.age(first.id, HOUR);
+    adapter.rows.set(first.id, { ...first, createdAt: adapter.rows.get(first.id)?.lastActivityAt ?? '' });
+    expect((await store.createOrAdopt({ userId: 'ann', initialSurfaceId: 'web' })).id).not.toBe(first.id);
+  });
+
+  it('SES-10 SES-11 SES-15 expires and deletes over a store that knows neither', async () => {
+    const [unused, active, ended, unknown] = await createMany(4);
+    adapter.age(unused.id, 2 * HOUR);
+    await store.touch(active.id);
+    adapter.age(active.id, 2 * HOUR);
+    await store.expire(ended.id);
+    const row = await store.expire(unknown.id);
+    const { stateChangedAt: _, ...without } = row;
+    adapter.rows.set(ended.id, { ...row, id: ended.id, stateChangedAt: '2001-01-01T00:00:00.000Z' });
+    adapter.rows.set(unknown.id, without);
+
+    expect((await store.sweepExpired(HOUR)).map(({ id }) => id)).toEqual([unused.id]);
+    expect(await store.get(active.id)).toMatchObject({ state: 'active' });
+    // Nobody knows when the other one ended.
+    expect(await store.purgeExpired(HOUR)).toEqual([ended.id]);
+    expect([...adapter.rows.keys()].sort()).toEqual([unused.id, active.id, unknown.id].sort());
+  });
+
+  it('SES-15 SES-18 tells of a deletion only when there was a session', async () => {
+    const heard: string[] = [];
+    store.events.on('deleted', ({ sessionId }) => heard.push(sessionId));
+    const { id } = await store.create({ userId: 'ann' });
+    await store.delete(id);
+    await store.delete(id);
+
+    expect(heard).toEqual([id]);
+  });
+
   it('SES-09 loses no other session when one cannot be suspended', async () => {
     const sessions = await createMany(5);
     for (const { id } of sessions) {

@@ -105,6 +105,16 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     expect(await found(['active', 'active'])).toEqual([active]);
   });
 
+  it('SES-04 finds by no workspace', async () => {
+    const userId = mintId();
+    await store.create({ userId, workspaceId: 'acme' });
+    const outside = await store.create({ userId });
+
+    expect(await store.find({ userId, workspaceId: null })).toEqual([outside]);
+    expect(await store.count({ userId, workspaceId: null })).toBe(1);
+    expect(await store.count({ userId })).toBe(2);
+  });
+
   it.each<[what: string, query: unknown, path: string]>([
     ['null', null, 'query'],
     ['a text', 'ann', 'query'],
@@ -116,11 +126,14 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     ['a key named constructor', { constructor: 1 }, 'query'],
     ['a key named hasOwnProperty', { hasOwnProperty: 1 }, 'query'],
     ...['userId', 'workspaceId', 'surfaceId'].flatMap((key) =>
-      [...badNames, { $ne: '' }].map((value): [string, unknown, string] => [
-        `${key} ${JSON.stringify(value).slice(0, 20)}`,
-        { [key]: value },
-        `query.${key}`,
-      ]),
+      // No workspace is a workspace to ask for.
+      [...badNames.filter((name) => key !== 'workspaceId' || name !== null), { $ne: '' }].map(
+        (value): [string, unknown, string] => [
+          `${key} ${JSON.stringify(value).slice(0, 20)}`,
+          { [key]: value },
+          `query.${key}`,
+        ],
+      ),
     ),
     ...['', 'Active', 'deleted', null, 7, [], ['active', ''], ['active', null], [['active']], {}].map(
       (state): [string, unknown, string] => [`state ${JSON.stringify(state)}`, { state }, 'query.state'],

@@ -138,6 +138,12 @@ describe('the root entry without Nest', () => {
     ],
     ['an unknown setting', { adapter, ttlMs: 5 }, 'createSessionStore: config.ttlMs is not a known key.'],
     ['a negative TTL', { adapter, defaultTtlMs: -1 }, /config\.defaultTtlMs must be a number of milliseconds/],
+    ['a negative lifetime', { adapter, maxLifetimeMs: -1 }, /config\.maxLifetimeMs must be a number of milliseconds/],
+    [
+      'an unknown policy',
+      { adapter, surfacePolicy: 'steal' },
+      /config\.surfacePolicy must be one of move, reject, share/,
+    ],
     ['a TTL that is no number', { adapter, defaultTtlMs: NaN }, /config\.defaultTtlMs/],
     ['a TTL that is a text', { adapter, defaultTtlMs: '5' }, /config\.defaultTtlMs/],
     ['a TTL that is null', { adapter, defaultTtlMs: null }, /config\.defaultTtlMs/],
@@ -156,6 +162,8 @@ describe('the root entry without Nest', () => {
     const store = createSessionStore({
       adapter: new InMemorySessionStoreAdapter(),
       defaultTtlMs: 0,
+      maxLifetimeMs: 0,
+      surfacePolicy: 'reject',
       maxSurfacesPerSession: 1,
       maxMetadataBytes: 2,
       generateId: () => 'mine',

@@ -1,5 +1,10 @@
 import { join } from 'node:path';
-import { type AtomicSessionStoreAdapter, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
+import {
+  type AtomicSessionStoreAdapter,
+  type SurfaceRules,
+  type SessionsAdapter,
+  StoreUnavailableError,
+} from 'nestjs-agent-sessions';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
 
@@ -9,16 +14,22 @@ const address = { namespace: 'n', scope: 'c', sessionId: 's', key: 'k' };
 const lease = { name: 'l', holder: 'h', fence: 1 };
 const sessionsOf = (store: SessionsAdapter) => store.sessions as AtomicSessionStoreAdapter;
 
+const DRAFT = { id: 's', userId: 'u', attachedSurfaces: [], metadata: {} };
+const RULES: SurfaceRules = { policy: 'move', maxSurfaces: 1 };
+
 /** Every method of every port. */
 const CALLS: Record<string, (store: SessionsAdapter) => Promise<unknown>> = {
   ping: (store) => store.ping(),
-  'sessions.create': (store) => sessionsOf(store).create({ id: 's', userId: 'u', attachedSurfaces: [], metadata: {} }),
+  'sessions.create': (store) => sessionsOf(store).create(DRAFT, RULES),
+  'sessions.createOrAdopt': (store) => sessionsOf(store).createOrAdopt(DRAFT, RULES, 1),
+  'sessions.expireStale': (store) => sessionsOf(store).expireStale({ idleMs: 1 }, 1),
+  'sessions.purgeExpired': (store) => sessionsOf(store).purgeExpired(1, 1),
   'sessions.fetchById': ({ sessions }) => sessions.fetchById('s'),
   'sessions.fetchMany': ({ sessions }) => sessions.fetchMany({}),
   'sessions.update': ({ sessions }) => sessions.update('s', {}),
   'sessions.delete': ({ sessions }) => sessions.delete('s'),
   'sessions.touch': (store) => sessionsOf(store).touch('s'),
-  'sessions.attachSurface': (store) => sessionsOf(store).attachSurface('s', 'web', 1),
+  'sessions.attachSurface': (store) => sessionsOf(store).attachSurface('s', 'web', RULES),
   'sessions.detachSurface': (store) => sessionsOf(store).detachSurface('s', 'web'),
   'sessions.mergeMetadata': (store) => sessionsOf(store).mergeMetadata('s', {}, 1),
   'sessions.expire': (store) => sessionsOf(store).expire('s'),

@@ -31,7 +31,7 @@ describe('processes on one SQLite file', () => {
     await Promise.all(starters.map((starter) => starter.call('init')));
 
     await Promise.all(
-      starters.map((starter, index) => starter.call('sessions.create', { ...SESSION, id: `session-${index}` })),
+      starters.map((starter, index) => starter.call('sessions.create', { ...SESSION, id: `session-${index}` }, RULES)),
     );
     const store = await open();
     expect(await new SessionStore(store.sessions).count({ userId: 'ann' })).toBe(10);
@@ -53,7 +53,7 @@ describe('processes on one SQLite file', () => {
 
   it('TRN-15 takes over at once from a worker that is killed, with the turns that it was running', async () => {
     const first = await worker();
-    await first.call('sessions.create', SESSION);
+    await first.call('sessions.create', SESSION, RULES);
     await first.call('turns.accept', turnRequest('t'));
     const { hold } = await first.call<ClaimedTurn>('turns.claim', 's', claimRequest('first'));
     const second = await open();
@@ -85,7 +85,7 @@ describe('processes on one SQLite file', () => {
     'TRN-15 keeps every turn that a killed process said it had accepted, %i at once',
     async (atOnce) => {
       const first = await worker();
-      await first.call('sessions.create', SESSION);
+      await first.call('sessions.create', SESSION, RULES);
       first.flood(turnRequest('t', { maxQueued: 1_000_000 }), atOnce);
       await eventually(() => first.accepted.length >= 200, { what: 'accepted turns' });
 
@@ -102,7 +102,7 @@ describe('processes on one SQLite file', () => {
 
   it('TRN-03 gives a turn to one of two processes that claim at once', async () => {
     const [first, store] = [await worker(), await open()];
-    await first.call('sessions.create', SESSION);
+    await first.call('sessions.create', SESSION, RULES);
     for (let turns = 0; turns < 50; turns += 1) {
       await store.turns.accept(turnRequest(`t-${turns}`));
       const claims = await Promise.all([
@@ -137,4 +137,5 @@ describe('processes on one SQLite file', () => {
   }
 });
 
+const RULES = { policy: 'move', maxSurfaces: 16 };
 const SESSION = { id: 's', userId: 'ann', attachedSurfaces: [], metadata: {} };

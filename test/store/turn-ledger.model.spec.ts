@@ -412,7 +412,8 @@ async function outcomeOf<T>(call: Promise<T>): Promise<T | string> {
 const sessionsOf = (adapter: SessionsAdapter) => adapter.sessions as AtomicSessionStoreAdapter;
 
 async function createSession(adapter: SessionsAdapter, id: string): Promise<void> {
-  await sessionsOf(adapter).create({ id, userId: 'user', attachedSurfaces: [], metadata: {} });
+  const draft = { id, userId: 'user', attachedSurfaces: [], metadata: {} };
+  await sessionsOf(adapter).create(draft, { policy: 'move', maxSurfaces: 16 });
 }
 
 async function newReal({ adapter, elapse }: ConformanceTarget): Promise<Real> {

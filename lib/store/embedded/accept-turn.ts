@@ -2,7 +2,7 @@ import { SessionNotFoundError, SessionStateError } from '../../session/session.e
 import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../../turn/turn.errors.js';
 import { type AcceptedTurn, type AcceptTurn } from '../../turn/turn.store.js';
 import { type CancelMode, type WhenBusy } from '../../turn/turn.js';
-import { endTurn, isLapsed, newLane, restLane } from './lane.js';
+import { assertNotErased, endTurn, isLapsed, newLane, restLane } from './lane.js';
 import { iso, toTurn } from './row-mapping.js';
 import { type LaneRow, type TurnRow } from './rows.js';
 import { stopTurn } from './stop-turn.js';
@@ -45,12 +45,14 @@ function sameKey(tx: Transaction, { sessionId, idempotency }: AcceptTurn): TurnR
   return turn;
 }
 
-function assertSessionTakesTurns(tx: Transaction, { sessionId, foreignSession }: AcceptTurn): void {
-  if (tx.tombstones.get(sessionId)) throw new SessionNotFoundError(sessionId);
+function assertSessionTakesTurns(tx: Transaction, request: AcceptTurn): void {
+  const { sessionId, foreignSession, maxSessionLifetimeMs = Infinity } = request;
+  assertNotErased(tx, sessionId);
   if (foreignSession) return;
   const session = tx.sessions.get(sessionId);
   if (!session) throw new SessionNotFoundError(sessionId);
-  if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'accept a turn');
+  if (session.state === 'expired' || tx.now - session.createdAt > maxSessionLifetimeMs)
+    throw new SessionStateError(sessionId, 'expired', 'accept a turn');
 }
 
 function makeLane(tx: Transaction, sessionId: string): LaneRow {

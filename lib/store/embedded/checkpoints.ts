@@ -1,6 +1,7 @@
 import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
 import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../checkpoint/checkpoint.store.js';
 import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
+import { assertNotErased } from './lane.js';
 import { toCheckpoint } from './row-mapping.js';
 import { type CheckpointRow } from './rows.js';
 import { type EmbeddedDatabase, type Transaction } from './tables.js';
@@ -22,7 +23,10 @@ export class EmbeddedCheckpoints extends CheckpointStore {
   }
 
   append(checkpoint: NewCheckpoint, keep: KeepCheckpoints): Promise<Checkpoint> {
-    return this.db.write((tx) => appendCheckpoint(tx, checkpoint, keep));
+    return this.db.write((tx) => {
+      assertNotErased(tx, checkpoint.sessionId);
+      return appendCheckpoint(tx, checkpoint, keep);
+    });
   }
 
   history(orchestrator: string, sessionId: string, page: CheckpointPage = {}): Promise<Checkpoint[]> {

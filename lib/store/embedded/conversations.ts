@@ -1,5 +1,6 @@
 import { type ConversationLog, type MessageRange, type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message } from '../../conversation/message.js';
+import { assertNotErased } from './lane.js';
 import { toMessage, toMessageRow } from './row-mapping.js';
 import { type EmbeddedDatabase, type Transaction } from './tables.js';
 
@@ -8,7 +9,10 @@ export class EmbeddedConversations implements ConversationLog {
   constructor(private readonly db: EmbeddedDatabase) {}
 
   append(sessionId: string, messages: readonly NewMessage[]): Promise<Message[]> {
-    return this.db.write((tx) => appendMessages(tx, sessionId, messages));
+    return this.db.write((tx) => {
+      assertNotErased(tx, sessionId);
+      return appendMessages(tx, sessionId, messages);
+    });
   }
 
   window(sessionId: string, limit: number): Promise<Message[]> {

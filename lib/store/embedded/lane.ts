@@ -1,3 +1,4 @@
+import { SessionNotFoundError } from '../../session/session.errors.js';
 import { TurnFencedError } from '../../turn/turn.errors.js';
 import { type TurnHold } from '../../turn/turn.store.js';
 import { type SettledTurnStatus } from '../../turn/turn.js';
@@ -8,6 +9,11 @@ import { type Transaction } from './tables.js';
 export const RING_GRACE_MS = 1000;
 /** Whoever took the last offer may be too busy for it, so others must hear of the lane before long. */
 const MAX_OFFER_BACKOFF_MS = 5000;
+
+/** Refuses late writes of a session that was erased. @throws SessionNotFoundError */
+export function assertNotErased(tx: Transaction, sessionId: string): void {
+  if (tx.tombstones.get(sessionId)) throw new SessionNotFoundError(sessionId);
+}
 
 /** The lane of a session that is about to get its first turn. */
 export function newLane(sessionId: string, now: number): LaneRow {

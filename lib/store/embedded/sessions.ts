@@ -1,9 +1,18 @@
 import { type JsonObject } from '../../common/json.js';
 import { decodeCursor } from '../../session/session.cursor.js';
 import { SessionConflictError, SessionNotFoundError } from '../../session/session.errors.js';
-import { type NewSession, type Session, type SessionTouch } from '../../session/session.js';
+import {
+  LIVE_STATES,
+  type NewSession,
+  type Session,
+  type SessionChange,
+  type SessionLifetime,
+  type SurfaceChange,
+  type SurfaceRules,
+} from '../../session/session.js';
 import { type SessionQuery } from '../../session/session.inputs.js';
 import {
+  assertSurfaceFree,
   expired,
   newSession,
   suspended,
@@ -12,7 +21,7 @@ import {
   withoutSurface,
   withSurface,
 } from '../../session/session.lifecycle.js';
-import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
+import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../session/session.store.js';
 import { cancelOpenTurns } from './lane.js';
 import { iso, toSession, toSessionRow } from './row-mapping.js';
 import { type EmbeddedDatabase, type SessionFilter, type Transaction } from './tables.js';
@@ -27,8 +36,15 @@ export class EmbeddedSessions implements AtomicSessionStoreAdapter {
     await this.db.write((tx) => insert(tx, session));
   }
 
-  create(draft: NewSession): Promise<Session> {
-    return this.db.write((tx) => insert(tx, newSession(draft, iso(tx.now))));
+  create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
+    return this.db.write((tx) => create(tx, draft, rules));
+  }
+
+  createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession> {
+    return this.db.write((tx) => {
+      const recent = recentInSlot(tx, draft, tx.now - recentMs);
+      return recent ? { session: recent, created: false, movedFrom: [] } : create(tx, draft, rules);
+    });
   }
 
   fetchById(sessionId: string): Promise<Session | null> {
@@ -47,35 +63,38 @@ export class EmbeddedSessions implements AtomicSessionStoreAdapter {
     return this.db.read((tx) => tx.sessions.count(toFilter(filter)));
   }
 
-  update(sessionId: string, patch: Partial<Session>): Promise<Session> {
-    return this.change(sessionId, (session) => ({ ...session, ...patch, id: sessionId }));
+  async update(sessionId: string, patch: Partial<Session>): Promise<Session> {
+    const { session } = await this.change(sessionId, (before) => ({ ...before, ...patch, id: sessionId }));
+    return session;
   }
 
-  async touch(sessionId: string): Promise<SessionTouch> {
+  touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange> {
+    return this.change(sessionId, (session, now) => touched(session, now, maxLifetimeMs));
+  }
+
+  attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
     return this.db.write((tx) => {
       const before = find(tx, sessionId);
-      return { session: save(tx, before, touched(before, iso(tx.now))), previousState: before.state };
+      const after = withSurface(before, surfaceId, rules.maxSurfaces);
+      const movedFrom = after === before ? [] : freeSlots(tx, before, [surfaceId], rules);
+      return { ...save(tx, before, after), movedFrom };
     });
   }
 
-  attachSurface(sessionId: string, surfaceId: string, maxSurfaces: number): Promise<Session> {
-    return this.change(sessionId, (session) => withSurface(session, surfaceId, maxSurfaces));
-  }
-
-  detachSurface(sessionId: string, surfaceId: string): Promise<Session> {
+  detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange> {
     return this.change(sessionId, (session) => withoutSurface(session, surfaceId));
   }
 
-  expire(sessionId: string): Promise<Session> {
+  expire(sessionId: string): Promise<SessionChange> {
     return this.db.write((tx) => {
       const before = find(tx, sessionId);
-      const after = save(tx, before, expired(before, iso(tx.now)));
-      if (after !== before) cancelOpenTurns(tx, sessionId);
-      return after;
+      // A repeat as well: a running turn may have been put back into the queue since.
+      cancelOpenTurns(tx, sessionId);
+      return save(tx, before, expired(before, iso(tx.now)));
     });
   }
 
-  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<Session> {
+  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
     return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes));
   }
 
@@ -83,13 +102,35 @@ export class EmbeddedSessions implements AtomicSessionStoreAdapter {
     return this.db.write((tx) =>
       tx.sessions.stale(tx.now - idleMs, limit).map((row) => {
         const session = toSession(row);
-        return save(tx, session, suspended(session, iso(tx.now)));
+        return save(tx, session, suspended(session, iso(tx.now))).session;
       }),
     );
   }
 
-  delete(sessionId: string): Promise<void> {
-    return this.db.write((tx) => remove(tx, sessionId));
+  expireStale({ idleMs, maxMs }: SessionLifetime, limit: number): Promise<SessionChange[]> {
+    const before = (tx: Transaction, ms: number | undefined): number | null => (ms === undefined ? null : tx.now - ms);
+    return this.db.write((tx) =>
+      tx.sessions.ended(before(tx, idleMs), before(tx, maxMs), limit).map((row) => {
+        const session = toSession(row);
+        return save(tx, session, expired(session, iso(tx.now)));
+      }),
+    );
+  }
+
+  purgeExpired(olderThanMs: number, limit: number): Promise<string[]> {
+    return this.db.write((tx) => {
+      const ids = tx.sessions.expiredBefore(tx.now - olderThanMs, limit);
+      for (const id of ids) remove(tx, id);
+      return ids;
+    });
+  }
+
+  delete(sessionId: string): Promise<boolean> {
+    return this.db.write((tx) => {
+      const found = tx.sessions.get(sessionId) !== undefined;
+      remove(tx, sessionId);
+      return found;
+    });
   }
 
   erase(sessionId: string): Promise<void> {
@@ -99,12 +140,17 @@ export class EmbeddedSessions implements AtomicSessionStoreAdapter {
     });
   }
 
-  private change(sessionId: string, change: (session: Session, now: string) => Session): Promise<Session> {
+  private change(sessionId: string, change: (session: Session, now: string) => Session): Promise<SessionChange> {
     return this.db.write((tx) => {
       const before = find(tx, sessionId);
       return save(tx, before, change(before, iso(tx.now)));
     });
   }
+}
+
+function create(tx: Transaction, draft: NewSession, rules: SurfaceRules): CreatedSession {
+  const session = insert(tx, newSession(draft, iso(tx.now)));
+  return { session, created: true, movedFrom: freeSlots(tx, session, session.attachedSurfaces, rules) };
 }
 
 function insert(tx: Transaction, session: Session): Session {
@@ -125,8 +171,49 @@ function find(tx: Transaction, sessionId: string): Session {
   return toSession(row);
 }
 
-function save(tx: Transaction, before: Session, after: Session): Session {
-  if (after === before) return before;
+/**
+ * Makes the surfaces the session's alone among the live sessions of its user and workspace (SES-07).
+ * @returns the sessions that lost one
+ */
+function freeSlots(
+  tx: Transaction,
+  session: NewSession,
+  surfaces: readonly string[],
+  { policy }: SurfaceRules,
+): Session[] {
+  if (policy === 'share') return [];
+  // By id: one session may lose several.
+  const losers = new Map<string, Session>();
+  for (const surfaceId of surfaces) {
+    const others = liveSessions(tx, session, surfaceId).filter(({ id }) => id !== session.id);
+    if (policy === 'reject') assertSurfaceFree(session.id, [surfaceId], others);
+    for (const other of others) losers.set(other.id, save(tx, other, withoutSurface(other, surfaceId)).session);
+  }
+  return [...losers.values()];
+}
+
+/** A session that somebody has just created for the same user, workspace and surface. */
+function recentInSlot(tx: Transaction, draft: NewSession, since: number): Session | undefined {
+  const [surfaceId] = draft.attachedSurfaces;
+  return liveSessions(tx, draft, surfaceId).find(
+    ({ createdAt, attachedSurfaces }) =>
+      Date.parse(createdAt) >= since && (surfaceId !== undefined || attachedSurfaces.length === 0),
+  );
+}
+
+function liveSessions(tx: Transaction, { userId, workspaceId }: NewSession, surfaceId?: string): Session[] {
+  const filter = {
+    userId,
+    workspaceId: workspaceId ?? null,
+    states: LIVE_STATES,
+    ...(surfaceId === undefined ? {} : { surfaceId }),
+  };
+  return tx.sessions.select(filter, Number.MAX_SAFE_INTEGER).map(toSession);
+}
+
+function save(tx: Transaction, before: Session, after: Session): SessionChange {
+  const previousState = before.state;
+  if (after === before) return { session: before, previousState, changed: false };
   const { id, ...row } = toSessionRow(after);
   const { surfaces, metadata, ...rest } = row;
   // The two JSON columns are the large ones, and most changes leave them alone.
@@ -135,7 +222,7 @@ function save(tx: Transaction, before: Session, after: Session): Session {
     ...(after.attachedSurfaces === before.attachedSurfaces ? {} : { surfaces }),
     ...(after.metadata === before.metadata ? {} : { metadata }),
   });
-  return after;
+  return { session: after, previousState, changed: true };
 }
 
 function toFilter({ state, activeAfter, activeBefore, cursor, limit: _, ...rest }: SessionQuery): SessionFilter {

@@ -1,3 +1,4 @@
+import { type SessionChange } from '../../session/session.js';
 import { touched } from '../../session/session.lifecycle.js';
 import {
   type ClaimRequest,
@@ -33,7 +34,8 @@ export function settleTurn(
   const author = { turnId, orchestrator: turn.orchestrator };
   if (checkpoint) appendCheckpoint(tx, checkpoint, settlement.keepCheckpoints);
   appendMessages(tx, sessionId, settlement.messages, author);
-  if (status === 'awaiting-input' || status === 'completed') touchSession(tx, sessionId);
+  const succeeded = status === 'awaiting-input' || status === 'completed';
+  const sessionChange = succeeded ? touchSession(tx, sessionId) : undefined;
   const ended = endTurn(tx, turn, status, {
     settledFence: fence,
     turnIndex: checkpoint?.turnIndex ?? null,
@@ -42,7 +44,8 @@ export function settleTurn(
     report: report === undefined ? null : JSON.stringify(report),
     failures: status === 'failed' ? turn.failures + 1 : turn.failures,
   });
-  return handOver(tx, ended, next, restLane(tx, sessionId, lane.depth - 1));
+  const handedOver = handOver(tx, ended, next, restLane(tx, sessionId, lane.depth - 1));
+  return sessionChange ? { ...handedOver, sessionChange } : handedOver;
 }
 
 /** TurnLedger.retry: back to the head of its lane, which waits for it. */
@@ -76,9 +79,11 @@ function handOver(
 }
 
 /** Activity, unless the session ended meanwhile: a turn that settles late does not bring it back. */
-function touchSession(tx: Transaction, sessionId: string): void {
+function touchSession(tx: Transaction, sessionId: string): SessionChange | undefined {
   const row = tx.sessions.get(sessionId);
-  if (!row || row.state === 'expired') return;
-  const { id, surfaces: _, metadata: __, ...changes } = toSessionRow(touched(toSession(row), iso(tx.now)));
+  if (!row || row.state === 'expired') return undefined;
+  const session = touched(toSession(row), iso(tx.now));
+  const { id, surfaces: _, metadata: __, ...changes } = toSessionRow(session);
   tx.sessions.update(id, changes);
+  return { session, previousState: row.state, changed: session.version !== row.version };
 }

@@ -5,6 +5,7 @@ import {
   type StateStore,
   type StateWriteOptions,
 } from '../../state/state.store.js';
+import { assertNotErased } from './lane.js';
 import { iso } from './row-mapping.js';
 import { type DocumentRow } from './rows.js';
 import { type EmbeddedDatabase, type Transaction } from './tables.js';
@@ -22,6 +23,7 @@ export class EmbeddedState implements StateStore {
 
   set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
     return this.db.write((tx) => {
+      assertNotErased(tx, address.sessionId);
       const { ifVersion, ttlMs } = options;
       const before = live(tx, address);
       const version = before?.version ?? 0;

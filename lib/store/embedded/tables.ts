@@ -25,7 +25,8 @@ export interface Table<Row, Key> {
 
 export interface SessionFilter {
   readonly userId?: string;
-  readonly workspaceId?: string;
+  /** `null`: of no workspace. */
+  readonly workspaceId?: string | null;
   readonly states?: readonly SessionState[];
   readonly surfaceId?: string;
   readonly activeAfter?: number;
@@ -39,6 +40,13 @@ export interface SessionTable extends Table<SessionRow, string> {
   count(filter: SessionFilter): number;
   /** Active ones whose last activity is before `activeBefore`, the longest idle first. */
   stale(activeBefore: number, limit: number): SessionRow[];
+  /**
+   * Suspended and created ones whose last activity is before `activeBefore`, and live ones created before
+   * `createdBefore`, unless they have open turns; `null` leaves a condition out.
+   */
+  ended(activeBefore: number | null, createdBefore: number | null, limit: number): SessionRow[];
+  /** Ids of those that expired before this time. */
+  expiredBefore(time: number, limit: number): string[];
 }
 
 export interface LaneTable extends Table<LaneRow, string> {

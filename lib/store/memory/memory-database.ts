@@ -36,8 +36,8 @@ class MemorySignals extends MemoryTable<SignalRow, Pick<SignalRow, 'turnId' | 'n
 export class MemoryDatabase implements EmbeddedDatabase {
   private readonly journal = new Journal();
   private readonly events = new EventEmitter().setMaxListeners(0);
-  private readonly sessions = new MemorySessions(this.journal);
   private readonly lanes = new MemoryLanes(this.journal);
+  private readonly sessions = new MemorySessions(this.journal, (id) => (this.lanes.get(id)?.depth ?? 0) > 0);
   private readonly turns = new MemoryTurns(this.journal);
   private readonly steps = new MemorySteps(this.journal);
   private readonly signals = new MemorySignals(this.journal);

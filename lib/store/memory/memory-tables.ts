@@ -1,4 +1,5 @@
 import { compareSessions } from '../../session/session.cursor.js';
+import { LIVE_STATES } from '../../session/session.js';
 import { isTerminal, type TurnStatus } from '../../turn/turn.js';
 import { iso } from '../embedded/row-mapping.js';
 import {
@@ -30,7 +31,10 @@ export class MemorySessions extends MemoryTable<SessionRow, string> implements S
   private readonly byUser = new SetIndex<SessionRow>();
   private readonly byState = new SetIndex<SessionRow>();
 
-  constructor(journal: Journal) {
+  constructor(
+    journal: Journal,
+    private readonly hasOpenTurns: (sessionId: string) => boolean,
+  ) {
     super(journal, (key) => (typeof key === 'string' ? key : key.id));
   }
 
@@ -48,6 +52,25 @@ export class MemorySessions extends MemoryTable<SessionRow, string> implements S
       .filter((row) => row.lastActivityAt < activeBefore)
       .sort((a, b) => a.lastActivityAt - b.lastActivityAt)
       .slice(0, limit);
+  }
+
+  ended(activeBefore: number | null, createdBefore: number | null, limit: number): SessionRow[] {
+    return LIVE_STATES.flatMap((state) => this.byState.of(state))
+      .filter(
+        (row) =>
+          (createdBefore !== null && row.createdAt < createdBefore) ||
+          (activeBefore !== null && row.state !== 'active' && row.lastActivityAt < activeBefore),
+      )
+      .filter((row) => !this.hasOpenTurns(row.id))
+      .slice(0, limit);
+  }
+
+  expiredBefore(time: number, limit: number): string[] {
+    return this.byState
+      .of('expired')
+      .filter(({ stateChangedAt }) => stateChangedAt !== null && stateChangedAt < time)
+      .slice(0, limit)
+      .map(({ id }) => id);
   }
 
   private matching(filter: SessionFilter): SessionRow[] {

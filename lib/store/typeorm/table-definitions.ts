@@ -49,7 +49,11 @@ export const TABLES = {
       metadata: 'text',
       version: 'integer',
     },
-    indices: { user: { on: ['userId', 'lastActivityAt'] }, state: { on: ['state', 'lastActivityAt'] } },
+    indices: {
+      user: { on: ['userId', 'lastActivityAt'] },
+      state: { on: ['state', 'lastActivityAt'] },
+      age: { on: ['createdAt'], where: `"state" <> 'expired'` },
+    },
   }),
   session_surface: table<SurfaceRow>({
     columns: { surfaceId: 'text key', sessionId: 'text key' },

@@ -1,7 +1,7 @@
 import { TooLargeError } from '../../common/sessions.error.js';
 import { SessionStateError, SurfaceLimitError } from '../../session/session.errors.js';
-import { type Session } from '../../session/session.js';
-import { create, createActive, HOSTILE_NAMES, HOUR, insertIdle, PLENTY, TICK } from './session-fixtures.js';
+import { type Session, type SurfaceChange, type SurfaceRules } from '../../session/session.js';
+import { create, createActive, HOSTILE_NAMES, HOUR, insertIdle, PLENTY, RULES, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 /** Surfaces (SES-06) and metadata (SES-12). */
@@ -13,56 +13,77 @@ export function describeSessionContents(context: ConformanceContext): void {
 function describeSurfaces(context: ConformanceContext): void {
   const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
 
+  const atMostTwo: SurfaceRules = { ...RULES, maxSurfaces: 2 };
+  const unchanged = (session: Session): SurfaceChange => ({
+    session,
+    previousState: 'created',
+    changed: false,
+    movedFrom: [],
+  });
+
   it('SES-06 keeps surfaces as an ordered set and leaves the activity time alone', async () => {
     const { sessions } = context;
     const before = await create(context, { attachedSurfaces: ['web'] });
     await context.elapse(TICK);
-    await sessions.attachSurface(before.id, 'slack', 16);
-    await sessions.attachSurface(before.id, 'phone', 16);
-    await sessions.attachSurface(before.id, 'web', 16);
+    await sessions.attachSurface(before.id, 'slack', RULES);
+    await sessions.attachSurface(before.id, 'phone', RULES);
+    await sessions.attachSurface(before.id, 'web', RULES);
     await sessions.detachSurface(before.id, 'slack');
-    const after = await sessions.attachSurface(before.id, 'slack', 16);
+    const after = await sessions.attachSurface(before.id, 'slack', RULES);
 
-    expect(after).toEqual({ ...before, attachedSurfaces: ['web', 'phone', 'slack'], version: 5 });
-    expect(await stored(before.id)).toEqual(after);
+    expect(after).toEqual({
+      session: { ...before, attachedSurfaces: ['web', 'phone', 'slack'], version: 5 },
+      previousState: 'created',
+      changed: true,
+      movedFrom: [],
+    });
+    expect(await stored(before.id)).toEqual(after.session);
   });
 
   it('SES-06 repeats neither an attach nor a detach', async () => {
     const before = await create(context, { attachedSurfaces: ['web'] });
     await context.elapse(TICK);
 
-    expect(await context.sessions.attachSurface(before.id, 'web', 16)).toEqual(before);
-    expect(await context.sessions.detachSurface(before.id, 'slack')).toEqual(before);
+    expect(await context.sessions.attachSurface(before.id, 'web', RULES)).toEqual(unchanged(before));
+    expect(await context.sessions.detachSurface(before.id, 'slack')).toEqual({
+      session: before,
+      previousState: 'created',
+      changed: false,
+    });
     expect(await stored(before.id)).toEqual(before);
   });
 
   it('SES-06 refuses to attach to an expired session, and lets one detach from it', async () => {
     const { id } = await create(context, { attachedSurfaces: ['web', 'slack'] });
-    const expired = await context.sessions.expire(id);
-    const error = await context.sessions.attachSurface(id, 'phone', 16).catch((reason: unknown) => reason);
+    const { session: expired } = await context.sessions.expire(id);
+    const error = await context.sessions.attachSurface(id, 'phone', RULES).catch((reason: unknown) => reason);
 
     expect(error).toBeInstanceOf(SessionStateError);
     expect(error).toMatchObject({ sessionId: id, currentState: 'expired', attemptedTransition: 'attachSurface' });
     expect(await stored(id)).toEqual(expired);
     expect(await context.sessions.detachSurface(id, 'web')).toMatchObject({
-      state: 'expired',
-      attachedSurfaces: ['slack'],
+      session: { state: 'expired', attachedSurfaces: ['slack'] },
+      previousState: 'expired',
+      changed: true,
     });
   });
 
   it('SES-06 refuses a surface over the limit, but not a repeat', async () => {
     const before = await create(context, { attachedSurfaces: ['web', 'slack'] });
-    const error = await context.sessions.attachSurface(before.id, 'phone', 2).catch((reason: unknown) => reason);
+    const error = await context.sessions
+      .attachSurface(before.id, 'phone', atMostTwo)
+      .catch((reason: unknown) => reason);
 
     expect(error).toBeInstanceOf(SurfaceLimitError);
     expect(error).toMatchObject({ sessionId: before.id, limit: 2 });
-    expect(await context.sessions.attachSurface(before.id, 'slack', 2)).toEqual(before);
+    expect(await context.sessions.attachSurface(before.id, 'slack', atMostTwo)).toEqual(unchanged(before));
     expect(await stored(before.id)).toEqual(before);
   });
 
   it('SES-06 tells surfaces apart by every character', async () => {
     const { id } = await create(context);
-    for (const name of HOSTILE_NAMES) await context.sessions.attachSurface(id, name, HOSTILE_NAMES.length);
+    for (const name of HOSTILE_NAMES)
+      await context.sessions.attachSurface(id, name, { ...RULES, maxSurfaces: HOSTILE_NAMES.length });
     expect((await stored(id))?.attachedSurfaces).toEqual(HOSTILE_NAMES);
 
     for (const name of HOSTILE_NAMES.slice(1)) await context.sessions.detachSurface(id, name);
@@ -83,11 +104,11 @@ function describeMetadata(context: ConformanceContext): void {
     );
 
     expect(after).toEqual({
-      ...before,
-      metadata: { keep: 1, nested: { b: null }, added: ['x'], empty: null },
-      version: 2,
+      session: { ...before, metadata: { keep: 1, nested: { b: null }, added: ['x'], empty: null }, version: 2 },
+      previousState: 'created',
+      changed: true,
     });
-    expect(await stored(before.id)).toEqual(after);
+    expect(await stored(before.id)).toEqual(after.session);
   });
 
   it('SES-12 merges in any state and leaves the activity time alone', async () => {
@@ -98,7 +119,11 @@ function describeMetadata(context: ConformanceContext): void {
     ];
     for (const before of sessions) {
       const after = await context.sessions.mergeMetadata(before.id, { note: before.state }, PLENTY);
-      expect(after).toEqual({ ...before, metadata: { note: before.state }, version: before.version + 1 });
+      expect(after).toEqual({
+        session: { ...before, metadata: { note: before.state }, version: before.version + 1 },
+        previousState: before.state,
+        changed: true,
+      });
     }
   });
 
@@ -113,7 +138,8 @@ function describeMetadata(context: ConformanceContext): void {
     expect(error).toBeInstanceOf(TooLargeError);
     expect(error).toMatchObject({ bytes: maxBytes, maxBytes: maxBytes - 1 });
     expect(await stored(before.id)).toEqual(before);
-    expect((await context.sessions.mergeMetadata(before.id, text, maxBytes)).metadata).toEqual({
+    const { session } = await context.sessions.mergeMetadata(before.id, text, maxBytes);
+    expect(session.metadata).toEqual({
       ...before.metadata,
       ...text,
     });

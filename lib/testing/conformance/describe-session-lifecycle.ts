@@ -1,6 +1,6 @@
 import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
-import { type Session } from '../../session/session.js';
-import { create, createActive, draft, HOUR, insertIdle, PLENTY, TICK } from './session-fixtures.js';
+import { type Session, type SessionChange } from '../../session/session.js';
+import { create, createActive, createdFrom, draft, HOUR, insertIdle, PLENTY, RULES, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -15,7 +15,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
       attachedSurfaces: ['web'],
       metadata: { plan: { name: 'pro', seats: [1, 2] }, note: null },
     });
-    const session = await context.sessions.create(given);
+    const { session, ...rest } = await createdFrom(context, given);
 
     expect(session).toEqual({
       ...given,
@@ -24,6 +24,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
       lastActivityAt: session.createdAt,
       version: 1,
     });
+    expect(rest).toEqual({ created: true, movedFrom: [] });
     expect(session.createdAt).toMatch(ISO);
     expect(await stored(session.id)).toEqual(session);
   });
@@ -39,16 +40,17 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
   it('SES-01 counts every stored change in the version, and nothing else', async () => {
     const { sessions } = context;
     const { id } = await create(context);
-    const versions: (number | undefined)[] = [];
-    const after = async (change: Promise<Session>): Promise<void> => {
-      const { version } = await change;
-      expect((await stored(id))?.version).toBe(version);
-      versions.push(version);
+    const versions: number[] = [1];
+    const after = async (change: Promise<SessionChange>): Promise<void> => {
+      const { session, changed } = await change;
+      expect((await stored(id))?.version).toBe(session.version);
+      expect(changed).toBe(session.version > versions[versions.length - 1]);
+      versions.push(session.version);
     };
 
-    await after(sessions.attachSurface(id, 'web', 16));
-    await after(sessions.attachSurface(id, 'web', 16));
-    await after(sessions.touch(id).then(({ session }) => session));
+    await after(sessions.attachSurface(id, 'web', RULES));
+    await after(sessions.attachSurface(id, 'web', RULES));
+    await after(sessions.touch(id));
     await after(sessions.mergeMetadata(id, { a: 1 }, PLENTY));
     await after(sessions.mergeMetadata(id, { a: 1, b: null }, PLENTY));
     await after(sessions.mergeMetadata(id, {}, PLENTY));
@@ -57,7 +59,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     await after(sessions.expire(id));
     await after(sessions.expire(id));
 
-    expect(versions).toEqual([2, 2, 3, 4, 4, 4, 5, 5, 6, 6]);
+    expect(versions).toEqual([1, 2, 2, 3, 4, 4, 4, 5, 5, 6, 6]);
   });
 
   it("SES-01 stamps times by the store's clock", async () => {
@@ -65,7 +67,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     await context.elapse(20);
     const { session: touched } = await context.sessions.touch(id);
     await context.elapse(20);
-    const expired = await context.sessions.expire(id);
+    const { session: expired } = await context.sessions.expire(id);
 
     expect(Date.parse(touched.lastActivityAt) - Date.parse(createdAt)).toBeGreaterThanOrEqual(15);
     expect(touched.stateChangedAt).toBe(touched.lastActivityAt);
@@ -76,14 +78,14 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
   it('SES-02 copies what goes in and what comes out', async () => {
     const given = draft(context, { attachedSurfaces: ['web'], metadata: { list: [{ n: 1 }] } });
     const patch = { added: { deep: ['x'] } };
-    const { id } = await context.sessions.create(given);
+    const { id } = (await createdFrom(context, given)).session;
     await context.sessions.mergeMetadata(id, patch, PLENTY);
     const expected = JSON.parse(JSON.stringify(await stored(id))) as Session;
 
     const handedOut = [
       await context.sessions.fetchById(id),
       ...(await context.sessions.fetchMany({ userId: given.userId })),
-      await context.sessions.attachSurface(id, 'web', 16),
+      (await context.sessions.attachSurface(id, 'web', RULES)).session,
       (await context.sessions.touch(id)).session,
     ];
     for (const session of handedOut) vandalize(session);
@@ -156,7 +158,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
 
   it('SES-05 SES-14 refuses to touch an expired session and changes nothing', async () => {
     const { id } = await createActive(context);
-    const expired = await context.sessions.expire(id);
+    const { session: expired } = await context.sessions.expire(id);
     await context.elapse(TICK);
     const error = await context.sessions.touch(id).catch((reason: unknown) => reason);
 
@@ -172,7 +174,8 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     await context.elapse(TICK);
 
     for (const before of [created, active, suspended]) {
-      const after = await context.sessions.expire(before.id);
+      const { session: after, ...change } = await context.sessions.expire(before.id);
+      expect(change).toEqual({ previousState: before.state, changed: true });
       expect(after).toEqual({
         ...before,
         state: 'expired',
@@ -186,10 +189,10 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
 
   it('SES-08 gives the same record when it is expired again', async () => {
     const { id } = await create(context);
-    const expired = await context.sessions.expire(id);
+    const { session: expired } = await context.sessions.expire(id);
     await context.elapse(TICK);
 
-    expect(await context.sessions.expire(id)).toEqual(expired);
+    expect(await context.sessions.expire(id)).toEqual({ session: expired, previousState: 'expired', changed: false });
     expect(await stored(id)).toEqual(expired);
   });
 
@@ -198,7 +201,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     const id = context.id();
     const calls: Record<string, () => Promise<unknown>> = {
       touch: () => sessions.touch(id),
-      attachSurface: () => sessions.attachSurface(id, 'web', 16),
+      attachSurface: () => sessions.attachSurface(id, 'web', RULES),
       detachSurface: () => sessions.detachSurface(id, 'web'),
       expire: () => sessions.expire(id),
       mergeMetadata: () => sessions.mergeMetadata(id, { a: 1 }, PLENTY),

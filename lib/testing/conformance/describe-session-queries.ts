@@ -1,7 +1,7 @@
 import { encodeCursor } from '../../session/session.cursor.js';
 import { type Session } from '../../session/session.js';
 import { type SessionQuery } from '../../session/session.inputs.js';
-import { create, createActive, HOSTILE_NAMES, HOUR, idsOf, insert, storeTime } from './session-fixtures.js';
+import { create, createActive, HOSTILE_NAMES, HOUR, idsOf, insert, RULES, storeTime } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 /** fetchMany and count (SES-04). */
@@ -33,7 +33,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     const created = await create(context, { userId });
     const active = await createActive(context, { userId });
     const { id } = await create(context, { userId });
-    const expired = await context.sessions.expire(id);
+    const { session: expired } = await context.sessions.expire(id);
 
     await expectFound({ userId, state: 'active' }, [active]);
     await expectFound({ userId, state: ['created', 'expired'] }, [created, expired]);
@@ -44,7 +44,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
   it('SES-04 finds by a surface while it is attached', async () => {
     const userId = context.id();
     const { id } = await create(context, { userId, attachedSurfaces: ['web'] });
-    const updated = await context.sessions.attachSurface(id, 'slack', 16);
+    const { session: updated } = await context.sessions.attachSurface(id, 'slack', RULES);
     await expectFound({ userId, surfaceId: 'slack' }, [updated]);
 
     await context.sessions.detachSurface(id, 'slack');

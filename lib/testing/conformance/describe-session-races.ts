@@ -1,6 +1,6 @@
 import { SessionStateError } from '../../session/session.errors.js';
-import { type Session } from '../../session/session.js';
-import { create, createActive, HOUR, idsOf, insertIdle, PLENTY, TICK } from './session-fixtures.js';
+import { type Session, type SurfaceRules } from '../../session/session.js';
+import { create, createActive, HOUR, idsOf, insertIdle, PLENTY, RULES, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 const CONCURRENT = 20;
@@ -13,7 +13,7 @@ export function describeSessionRaces(context: ConformanceContext): void {
 
   it('SES-06 keeps every surface of concurrent attaches', async () => {
     const { id } = await create(context);
-    await many((n) => context.sessions.attachSurface(id, `surface-${n}`, CONCURRENT));
+    await many((n) => context.sessions.attachSurface(id, `surface-${n}`, atMost(CONCURRENT)));
     const after = await stored(id);
 
     expect([...(after?.attachedSurfaces ?? [])].sort()).toEqual(names('surface').sort());
@@ -22,13 +22,13 @@ export function describeSessionRaces(context: ConformanceContext): void {
 
   it('SES-06 attaches one surface once, however many try at once', async () => {
     const { id } = await create(context);
-    await many(() => context.sessions.attachSurface(id, 'web', 1));
+    await many(() => context.sessions.attachSurface(id, 'web', atMost(1)));
     expect(await stored(id)).toMatchObject({ attachedSurfaces: ['web'], version: 2 });
   });
 
   it('SES-06 holds the limit of surfaces against concurrent attaches', async () => {
     const { id } = await create(context);
-    await Promise.allSettled(names('surface').map((name) => context.sessions.attachSurface(id, name, 5)));
+    await Promise.allSettled(names('surface').map((name) => context.sessions.attachSurface(id, name, atMost(5))));
     expect((await stored(id))?.attachedSurfaces).toHaveLength(5);
   });
 
@@ -46,7 +46,7 @@ export function describeSessionRaces(context: ConformanceContext): void {
     await context.elapse(TICK);
     await many((n) =>
       Promise.all([
-        context.sessions.attachSurface(id, `new-${n}`, 3 * CONCURRENT),
+        context.sessions.attachSurface(id, `new-${n}`, atMost(3 * CONCURRENT)),
         context.sessions.detachSurface(id, `old-${n}`),
         context.sessions.mergeMetadata(id, { [`key-${n}`]: n }, PLENTY),
       ]),
@@ -130,6 +130,8 @@ export function describeSessionRaces(context: ConformanceContext): void {
     for (const { id } of kept) expect((await stored(id))?.state).toBe('suspended');
   });
 }
+
+const atMost = (maxSurfaces: number): SurfaceRules => ({ ...RULES, maxSurfaces });
 
 function names(prefix: string): string[] {
   return Array.from({ length: CONCURRENT }, (_, n) => `${prefix}-${n}`);

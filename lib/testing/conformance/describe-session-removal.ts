@@ -1,7 +1,9 @@
 import { SessionConflictError } from '../../session/session.errors.js';
 import { type Session } from '../../session/session.js';
-import { create, draft, insert } from './session-fixtures.js';
+import { create, createdFrom, draft, HOUR, insert, PLENTY } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
+
+const LONG_AGO = '2001-02-03T04:05:06.007Z';
 
 /** What insert and create refuse, and what delete and erase leave (SES-02, SES-15). */
 export function describeSessionRemoval(context: ConformanceContext): void {
@@ -42,7 +44,7 @@ export function describeSessionRemoval(context: ConformanceContext): void {
     const before = await create(context, { metadata: { mine: true } });
     const theirs = draft(context, { id: before.id, metadata: { theirs: true }, attachedSurfaces: ['web'] });
 
-    const onCreate = await context.sessions.create(theirs).catch((reason: unknown) => reason);
+    const onCreate = await createdFrom(context, theirs).catch((reason: unknown) => reason);
     expect(onCreate).toBeInstanceOf(SessionConflictError);
     expect(onCreate).toMatchObject({ sessionId: before.id });
     await expect(context.sessions.insert({ ...before, ...theirs })).rejects.toBeInstanceOf(SessionConflictError);
@@ -54,46 +56,62 @@ export function describeSessionRemoval(context: ConformanceContext): void {
   it('SES-02 lets one of many concurrent creates have an id', async () => {
     const id = context.id();
     const results = await Promise.allSettled(
-      Array.from({ length: 20 }, (_, n) => context.sessions.create(draft(context, { id, metadata: { n } }))),
+      Array.from({ length: 20 }, (_, n) => createdFrom(context, draft(context, { id, metadata: { n } }))),
     );
     const won = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     const reasons = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []));
 
     expect(won).toHaveLength(1);
     expect(reasons.every((reason) => reason instanceof SessionConflictError)).toBe(true);
-    expect(await stored(id)).toEqual(won[0]);
+    expect(await stored(id)).toEqual(won[0].session);
   });
 
-  it('SES-15 deletes a session with everything that is keyed by it, and nothing else', async () => {
-    const [gone, kept] = [await populate(), await populate()];
-    await context.sessions.delete(gone.session.id);
+  const removals: [string, (id: string) => Promise<void>][] = [
+    ['delete', async (id) => void (await context.sessions.delete(id))],
+    ['erase', (id) => context.sessions.erase(id)],
+    [
+      'purgeExpired',
+      async (id) => {
+        await context.sessions.expire(id);
+        await context.sessions.update(id, { lastActivityAt: LONG_AGO, stateChangedAt: LONG_AGO });
+        expect(await context.sessions.purgeExpired(HOUR, PLENTY)).toContain(id);
+      },
+    ],
+  ];
 
-    expect(await contents(gone)).toEqual({
-      session: null,
-      found: 0,
-      turn: null,
-      turns: 0,
-      messages: 0,
-      checkpoint: null,
-      checkpoints: 0,
-      document: null,
-    });
-    expect(await contents(kept)).toMatchObject({
-      session: { id: kept.session.id },
-      found: 1,
-      turn: { id: kept.turnId },
-      turns: 1,
-      messages: 1,
-      checkpoint: { turnIndex: 0 },
-      checkpoints: 1,
-      document: { value: 'value' },
-    });
-  });
+  it.each(removals)(
+    'SES-11 SES-15 %s removes a session with everything that is keyed by it, and nothing else',
+    async (_, remove) => {
+      const [gone, kept] = [await populate(), await populate()];
+      await remove(gone.session.id);
+
+      expect(await contents(gone)).toEqual({
+        session: null,
+        found: 0,
+        turn: null,
+        turns: 0,
+        messages: 0,
+        checkpoint: null,
+        checkpoints: 0,
+        document: null,
+      });
+      expect(await contents(kept)).toMatchObject({
+        session: { id: kept.session.id },
+        found: 1,
+        turn: { id: kept.turnId },
+        turns: 1,
+        messages: 1,
+        checkpoint: { turnIndex: 0 },
+        checkpoints: 1,
+        document: { value: 'value' },
+      });
+    },
+  );
 
   it('SES-15 deletes what is not there without complaint', async () => {
     const { id } = await create(context);
-    await context.sessions.delete(id);
-    await context.sessions.delete(id);
+    expect(await context.sessions.delete(id)).toBe(true);
+    expect(await context.sessions.delete(id)).toBe(false);
     expect(await stored(id)).toBeNull();
   });
 
@@ -125,6 +143,25 @@ export function describeSessionRemoval(context: ConformanceContext): void {
     expect(await stored(gone.session.id)).toBeNull();
   });
 
+  it('SES-15 refuses late writes of a session that was erased', async () => {
+    const { session, orchestrator } = await populate();
+    await context.sessions.erase(session.id);
+    const writes: Record<string, () => Promise<unknown>> = {
+      message: () => append(session.id),
+      checkpoint: () => save(session.id, orchestrator),
+      document: () => context.adapter.state.set(documentOf(session.id), 'late'),
+    };
+    for (const [name, write] of Object.entries(writes)) {
+      const error = await write().catch((reason: unknown) => reason);
+      expect({ name, error }).toMatchObject({ error: { code: 'SESSION_NOT_FOUND', sessionId: session.id } });
+    }
+
+    const { conversations, checkpoints, state } = context.adapter;
+    expect(await conversations.page(session.id)).toEqual([]);
+    expect(await checkpoints.history(orchestrator, session.id)).toEqual([]);
+    expect(await state.get(documentOf(session.id))).toBeNull();
+  });
+
   it('SES-15 remembers an erased id that never was a session', async () => {
     const id = context.id();
     await context.sessions.erase(id);
@@ -133,26 +170,32 @@ export function describeSessionRemoval(context: ConformanceContext): void {
 
   /** A session with something in every port. */
   async function populate(): Promise<{ session: Session; turnId: string; orchestrator: string }> {
-    const { checkpoints, conversations, state } = context.adapter;
     const session = await create(context, { attachedSurfaces: ['web'] });
     const orchestrator = context.id();
     const { turn } = await accept(session.id);
-    await conversations.append(session.id, [{ id: context.id(), role: 'user', content: 'hello' }]);
-    await checkpoints.append(
-      {
-        orchestrator,
-        sessionId: session.id,
-        turnIndex: 0,
-        state: {},
-        lastRoute: [],
-        signature: 's',
-        version: '1',
-        summarizedThrough: 0,
-      },
-      'all',
-    );
-    await state.set(documentOf(session.id), 'value');
+    await append(session.id);
+    await save(session.id, orchestrator);
+    await context.adapter.state.set(documentOf(session.id), 'value');
     return { session, turnId: turn.id, orchestrator };
+  }
+
+  function append(sessionId: string): Promise<unknown> {
+    const message = { id: context.id(), role: 'user', content: 'hello' } as const;
+    return context.adapter.conversations.append(sessionId, [message]);
+  }
+
+  function save(sessionId: string, orchestrator: string): Promise<unknown> {
+    const checkpoint = {
+      orchestrator,
+      sessionId,
+      turnIndex: 0,
+      state: {},
+      lastRoute: [],
+      signature: 's',
+      version: '1',
+      summarizedThrough: 0,
+    };
+    return context.adapter.checkpoints.append(checkpoint, 'all');
   }
 
   async function contents(of: Awaited<ReturnType<typeof populate>>): Promise<Record<string, unknown>> {

@@ -16,7 +16,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     await lane.queue('second');
     await lane.elapse(5);
 
-    const session = await context.sessions.expire(lane.sessionId);
+    const { session } = await context.sessions.expire(lane.sessionId);
 
     expect(await lane.statuses()).toEqual(['first: cancelled', 'second: cancelled']);
     expect(await lane.get(first.id)).toMatchObject({ settledAt: session.stateChangedAt });
@@ -39,7 +39,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
   it('TRN-01 a running turn of a session that expired may settle, and does not bring the session back', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
-    const session = await context.sessions.expire(lane.sessionId);
+    const { session } = await context.sessions.expire(lane.sessionId);
     expect(await lane.statuses()).toEqual(['first: running', 'second: cancelled']);
     await lane.elapse(5);
 
@@ -56,7 +56,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     async (method) => {
       const { turns } = lane.adapter;
       const { hold, turn } = await lane.run('first');
-      const session = await context.sessions.expire(lane.sessionId);
+      const { session } = await context.sessions.expire(lane.sessionId);
 
       if (method === 'retry') await turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: 0 });
       else if (method === 'release') await turns.release(hold, 0);
@@ -86,6 +86,20 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
 
     await context.sessions.expire(lane.sessionId);
     expect(await lane.snapshot()).toEqual(before);
+  });
+
+  it('TRN-01 a session that expires again cancels the turn that was put back since', async () => {
+    const { hold, turn } = await lane.run('first');
+    const { session } = await context.sessions.expire(lane.sessionId);
+    await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no', code: 'NO' }, delayMs: 0 });
+
+    expect(await context.sessions.expire(lane.sessionId)).toEqual({
+      session,
+      previousState: 'expired',
+      changed: false,
+    });
+    expect(await lane.get(turn.id)).toMatchObject({ status: 'cancelled' });
+    expect(await lane.claim()).toBeNull();
   });
 
   it('TRN-01 nothing of a session is left when it is deleted', async () => {
@@ -148,7 +162,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
   });
 
   it('TRN-01 deleting or erasing what is not there is without effect', async () => {
-    await expect(context.sessions.delete(context.id())).resolves.toBeUndefined();
+    await expect(context.sessions.delete(context.id())).resolves.toBe(false);
     await expect(context.sessions.erase(context.id())).resolves.toBeUndefined();
   });
 

@@ -16,7 +16,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
   });
 
   it('TRN-01 settles a turn with its answer, and stores all that it changed', async () => {
-    const { hold, turn } = await lane.run('hello');
+    const { hold, turn, session } = await lane.run('hello');
     await lane.elapse(5);
 
     const settled = await lane.settle(hold, {
@@ -36,7 +36,19 @@ export function describeTurnsSettle(context: ConformanceContext): void {
       },
       next: null,
       ring: false,
+      sessionChange: {
+        session: {
+          ...session,
+          state: 'active',
+          lastActivityAt: settled.turn.settledAt,
+          stateChangedAt: settled.turn.settledAt,
+          version: 2,
+        },
+        previousState: 'created',
+        changed: true,
+      },
     });
+    expect(await context.sessions.fetchById(lane.sessionId)).toEqual(settled.sessionChange?.session);
     expect((settled.turn.settledAt ?? '') > (turn.startedAt ?? '')).toBe(true);
     expect(await lane.get(turn.id)).toEqual(settled.turn);
     expect(await lane.messages()).toMatchObject([
@@ -163,10 +175,12 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     const settlement = lane.settlement(turn, 0);
     const request = lane.claimRequest();
 
-    const first = await lane.settle(hold, settlement, request);
+    const { sessionChange, ...first } = await lane.settle(hold, settlement, request);
     const before = await lane.snapshot();
     const second = await lane.settle(hold, settlement, request);
 
+    expect(sessionChange).toMatchObject({ previousState: 'created', changed: true });
+    // The second one changed no session.
     expect(second).toEqual(first);
     expect(await lane.snapshot()).toEqual(before);
   });
@@ -175,7 +189,8 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     const { hold, turn } = await lane.run('first');
     const settlement = lane.settlement(turn, 0);
 
-    const first = await lane.settle(hold, settlement);
+    const { sessionChange, ...first } = await lane.settle(hold, settlement);
+    expect(sessionChange).toMatchObject({ previousState: 'created', changed: true });
     expect(await lane.settle(hold, settlement)).toEqual(first);
     expect(await lane.settle(hold, settlement, lane.claimRequest())).toEqual(first);
     expect(await lane.messages()).toHaveLength(2);

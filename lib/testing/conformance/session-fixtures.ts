@@ -1,4 +1,5 @@
-import { type NewSession, type Session } from '../../session/session.js';
+import { type NewSession, type Session, type SurfaceRules } from '../../session/session.js';
+import { type CreatedSession } from '../../session/session.store.js';
 import { type ConformanceContext } from './target.js';
 
 export const HOUR = 3_600_000;
@@ -8,6 +9,9 @@ export const TICK = 5;
 
 /** A time to live that a test waits for. */
 export const SHORT = 30;
+
+/** The rules of surfaces that a store has by default. */
+export const RULES: SurfaceRules = { policy: 'move', maxSurfaces: 16 };
 
 /** Larger than any limit that a test of something else should meet. */
 export const PLENTY = 65_536;
@@ -50,8 +54,13 @@ export function draft(context: ConformanceContext, patch: Partial<NewSession> = 
   return { id: context.id(), userId: context.id(), attachedSurfaces: [], metadata: {}, ...patch };
 }
 
-export function create(context: ConformanceContext, patch: Partial<NewSession> = {}): Promise<Session> {
-  return context.sessions.create(draft(context, patch));
+export async function create(context: ConformanceContext, patch: Partial<NewSession> = {}): Promise<Session> {
+  return (await createdFrom(context, draft(context, patch))).session;
+}
+
+/** As create, with all that the store says. Surfaces are shared, so that sessions of one user leave each other alone. */
+export function createdFrom(context: ConformanceContext, given: NewSession): Promise<CreatedSession> {
+  return context.sessions.create(given, { ...RULES, policy: 'share' });
 }
 
 export async function createActive(context: ConformanceContext, patch: Partial<NewSession> = {}): Promise<Session> {

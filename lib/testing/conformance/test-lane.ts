@@ -12,6 +12,7 @@ import {
   type TurnSettlement,
 } from '../../turn/turn.store.js';
 import { type Turn } from '../../turn/turn.js';
+import { create } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 export const DESK = 'desk';
@@ -38,12 +39,7 @@ export class TestLane {
   }
 
   async createSession(): Promise<void> {
-    await this.context.sessions.create({
-      id: this.sessionId,
-      userId: this.context.id(),
-      attachedSurfaces: [],
-      metadata: {},
-    });
+    await create(this.context, { id: this.sessionId });
   }
 
   /** Accepts a turn; `changes` replace the defaults. */

@@ -18,6 +18,7 @@ export function createTables(prefix: string): string[] {
     )`,
     `CREATE INDEX "${prefix}session_user" ON "${prefix}session" ("user_id", "last_activity_at")`,
     `CREATE INDEX "${prefix}session_state" ON "${prefix}session" ("state", "last_activity_at")`,
+    `CREATE INDEX "${prefix}session_age" ON "${prefix}session" ("created_at") WHERE "state" <> 'expired'`,
     // Which sessions hold a surface; the order of attachment is in the session's own row.
     `CREATE TABLE "${prefix}session_surface" (
       "surface_id" text NOT NULL,

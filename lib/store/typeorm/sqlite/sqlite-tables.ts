@@ -67,6 +67,35 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
     );
   }
 
+  ended(activeBefore: number | null, createdBefore: number | null, limit: number): SessionRow[] {
+    const idle = this.endedBy("state IN ('created', 'suspended') AND last_activity_at < ?", activeBefore, limit);
+    const old = this.endedBy("state <> 'expired' AND created_at < ?", createdBefore, limit);
+    const rows = new Map([...idle, ...old].map((row) => [row.id, row]));
+    return [...rows.values()].slice(0, limit);
+  }
+
+  expiredBefore(time: number, limit: number): string[] {
+    // A session expires after its last activity, so the index on that finds all that are old enough.
+    const rows = this.all(
+      `SELECT ${this.columns} FROM {session}
+       WHERE state = 'expired' AND last_activity_at < ? AND state_changed_at < ? ORDER BY last_activity_at LIMIT ?`,
+      time,
+      time,
+      limit,
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  private endedBy(condition: string, before: number | null, limit: number): SessionRow[] {
+    if (before === null) return [];
+    return this.all(
+      `SELECT ${this.columns} FROM {session} WHERE ${condition}
+       AND NOT EXISTS (SELECT 1 FROM {lane} WHERE session_id = {session}.id AND depth > 0) LIMIT ?`,
+      before,
+      limit,
+    );
+  }
+
   private conditions(filter: SessionFilter): { where: string; values: unknown[] } {
     const { userId, workspaceId, states, surfaceId, activeAfter, activeBefore, after } = filter;
     const terms: string[] = [];
@@ -76,10 +105,15 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
       values.push(...given);
     };
     if (userId !== undefined) add('user_id = ?', userId);
-    if (workspaceId !== undefined) add('workspace_id = ?', workspaceId);
+    if (workspaceId === null) add('workspace_id IS NULL');
+    else if (workspaceId !== undefined) add('workspace_id = ?', workspaceId);
     if (states !== undefined) add(`state IN (${states.map(() => '?').join(', ')})`, ...states);
-    if (surfaceId !== undefined)
+    // Of one user: look each session up. Of all users: begin with the surface.
+    if (surfaceId !== undefined && userId !== undefined) {
+      add('EXISTS (SELECT 1 FROM {session_surface} WHERE surface_id = ? AND session_id = id)', surfaceId);
+    } else if (surfaceId !== undefined) {
       add('id IN (SELECT session_id FROM {session_surface} WHERE surface_id = ?)', surfaceId);
+    }
     if (activeAfter !== undefined) add('last_activity_at > ?', activeAfter);
     if (activeBefore !== undefined) add('last_activity_at < ?', activeBefore);
     if (after !== undefined) {

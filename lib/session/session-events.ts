@@ -1,0 +1,71 @@
+import { Logger } from '@nestjs/common';
+import { type Observable, Subject } from 'rxjs';
+import { type Session, type SessionChange, type SessionState } from './session.js';
+
+/** What happened to a session, with the state before and why (SES-18). */
+export type SessionEvent =
+  | { readonly type: 'created'; readonly session: Session }
+  /** First activity, or activity after it was suspended. */
+  | { readonly type: 'activated' | 'resumed'; readonly session: Session; readonly previousState: SessionState }
+  | {
+      readonly type: 'suspended';
+      readonly session: Session;
+      readonly previousState: SessionState;
+      readonly cause: 'idle';
+    }
+  | {
+      readonly type: 'expired';
+      readonly session: Session;
+      readonly previousState: SessionState;
+      readonly cause: 'requested' | 'idle' | 'lifetime';
+    }
+  | { readonly type: 'deleted'; readonly sessionId: string; readonly cause: 'requested' | 'retention' }
+  | { readonly type: 'surface-attached'; readonly session: Session; readonly surfaceId: string }
+  | {
+      readonly type: 'surface-detached';
+      readonly session: Session;
+      readonly surfaceId: string;
+      /** `moved`: another session of the same user took the surface. */
+      readonly cause: 'requested' | 'moved';
+    };
+
+export type SessionEventType = SessionEvent['type'];
+export type SessionEventOf<Type extends SessionEventType> = Extract<SessionEvent, { readonly type: Type }>;
+
+/**
+ * Tells what this process did to sessions, after it was stored (SES-18). Injectable, and `SessionStore.events` without
+ * Nest. What other processes do is not heard here. No listener delays or fails what it is told of.
+ */
+export class SessionEvents {
+  private readonly logger = new Logger(SessionEvents.name);
+  private readonly subject = new Subject<SessionEvent>();
+
+  /**
+   * All events, in the order in which they happened in this process. As with every Observable, what a subscriber throws
+   * is reported as an uncaught exception; `on` logs it.
+   */
+  readonly stream: Observable<SessionEvent> = this.subject.asObservable();
+
+  /** Calls the listener for every event of a type. @returns ends it */
+  on<Type extends SessionEventType>(type: Type, listener: (event: SessionEventOf<Type>) => unknown): () => void {
+    const subscription = this.subject.subscribe((event) => {
+      if (event.type !== type) return;
+      // Inside a promise, so that an async listener's rejection is caught as well.
+      new Promise((resolve) => resolve(listener(event as SessionEventOf<Type>))).catch((error: unknown) => {
+        this.logger.error(`A listener of ${type} events threw.`, error instanceof Error ? error.stack : String(error));
+      });
+    });
+    return () => subscription.unsubscribe();
+  }
+
+  /** For the services of this package. */
+  emit(event: SessionEvent): void {
+    this.subject.next(event);
+  }
+}
+
+/** Says that a session became active, when it did. */
+export function emitActivity(events: SessionEvents, { session, previousState }: SessionChange): void {
+  if (previousState === 'created') events.emit({ type: 'activated', session, previousState });
+  if (previousState === 'suspended') events.emit({ type: 'resumed', session, previousState });
+}

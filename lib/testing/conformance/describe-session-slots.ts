@@ -1,0 +1,237 @@
+import { SurfaceConflictError, SurfaceLimitError } from '../../session/session.errors.js';
+import { type NewSession, type Session, type SurfacePolicy, type SurfaceRules } from '../../session/session.js';
+import { type CreatedSession } from '../../session/session.store.js';
+import { draft, idsOf, RULES, TICK } from './session-fixtures.js';
+import { type ConformanceContext } from './target.js';
+
+const CONCURRENT = 20;
+const MINUTE = 60_000;
+
+/** One session per surface, user and workspace (SES-07), also when they are created at once (SES-16). */
+export function describeSessionSlots(context: ConformanceContext): void {
+  const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
+  const by = (policy: SurfacePolicy): SurfaceRules => ({ ...RULES, policy });
+  const create = (patch: Partial<NewSession>, policy: SurfacePolicy = 'share'): Promise<CreatedSession> =>
+    context.sessions.create(draft(context, patch), by(policy));
+  const many = <T>(make: (n: number) => Promise<T>): Promise<T[]> =>
+    Promise.all(Array.from({ length: CONCURRENT }, (_, n) => make(n)));
+  const holders = (userId: string, surfaceId = 'web'): Promise<Session[]> =>
+    context.sessions.fetchMany({ userId, surfaceId, state: ['created', 'active', 'suspended'] });
+
+  /** A slot that is held in every live state, and neighbours whom it does not concern. */
+  async function slot(): Promise<{ owner: Partial<NewSession>; held: Session[]; others: Session[] }> {
+    const [userId, workspaceId] = [context.id(), context.id()];
+    const owner = { userId, workspaceId };
+    const held: Session[] = [];
+    for (const state of ['created', 'active', 'suspended'] as const) {
+      const { session } = await create({ ...owner, attachedSurfaces: ['slack', 'web'] });
+      held.push(await context.sessions.update(session.id, { state }));
+    }
+    const ended = await create({ ...owner, attachedSurfaces: ['web'] });
+    const others = [
+      (await context.sessions.expire(ended.session.id)).session,
+      (await create({ ...owner, attachedSurfaces: ['phone'] })).session,
+      (await create({ userId, attachedSurfaces: ['web'] })).session,
+      (await create({ userId, workspaceId: context.id(), attachedSurfaces: ['web'] })).session,
+      (await create({ workspaceId, attachedSurfaces: ['web'] })).session,
+    ];
+    return { owner, held, others };
+  }
+
+  async function expectMoved(held: readonly Session[], movedFrom: readonly Session[]): Promise<void> {
+    const byId = (a: Session, b: Session): number => (a.id < b.id ? -1 : 1);
+    const without = held.map((session) => ({ ...session, attachedSurfaces: ['slack'], version: session.version + 1 }));
+    expect([...movedFrom].sort(byId)).toEqual(without.sort(byId));
+    for (const session of without) expect(await stored(session.id)).toEqual(session);
+  }
+
+  it('SES-07 move: a surface that is attached leaves the live sessions of the same user and workspace', async () => {
+    const { owner, held, others } = await slot();
+    const { session: before } = await create(owner);
+    await context.elapse(TICK);
+    const { movedFrom, ...change } = await context.sessions.attachSurface(before.id, 'web', by('move'));
+
+    expect(change).toEqual({
+      session: { ...before, attachedSurfaces: ['web'], version: 2 },
+      previousState: 'created',
+      changed: true,
+    });
+    await expectMoved(held, movedFrom);
+    for (const session of others) expect(await stored(session.id)).toEqual(session);
+  });
+
+  it('SES-07 move: a surface leaves them for a session that is created with it', async () => {
+    const { owner, held, others } = await slot();
+    const { session, created, movedFrom } = await create({ ...owner, attachedSurfaces: ['web'] }, 'move');
+
+    expect(created).toBe(true);
+    expect(await stored(session.id)).toEqual(session);
+    await expectMoved(held, movedFrom);
+    for (const other of others) expect(await stored(other.id)).toEqual(other);
+  });
+
+  it('SES-07 move: tells of a session once that lost several surfaces', async () => {
+    const userId = context.id();
+    const { session: before } = await create({ userId, attachedSurfaces: ['web', 'phone', 'slack'] });
+    const { movedFrom } = await create({ userId, attachedSurfaces: ['phone', 'web'] }, 'move');
+
+    expect(movedFrom).toEqual([{ ...before, attachedSurfaces: ['slack'], version: 3 }]);
+    expect(await stored(before.id)).toEqual(movedFrom[0]);
+  });
+
+  it('SES-07 move: outside of any workspace takes from no workspace', async () => {
+    const userId = context.id();
+    const { session: inside } = await create({ userId, workspaceId: context.id(), attachedSurfaces: ['web'] });
+    const { session: outside } = await create({ userId, attachedSurfaces: ['web'] });
+    const { movedFrom } = await create({ userId, attachedSurfaces: ['web'] }, 'move');
+
+    expect(idsOf(movedFrom)).toEqual([outside.id]);
+    expect(await stored(inside.id)).toEqual(inside);
+  });
+
+  it('SES-07 move: takes nothing when the session is full or over', async () => {
+    const userId = context.id();
+    const { session: holder } = await create({ userId, attachedSurfaces: ['web'] });
+    const { session: full } = await create({ userId, attachedSurfaces: ['phone'] });
+    const { session: ended } = await create({ userId });
+    await context.sessions.expire(ended.id);
+    const attach = (id: string): Promise<unknown> =>
+      context.sessions.attachSurface(id, 'web', { policy: 'move', maxSurfaces: 1 });
+
+    await expect(attach(full.id)).rejects.toBeInstanceOf(SurfaceLimitError);
+    await expect(attach(ended.id)).rejects.toMatchObject({ code: 'SESSION_STATE' });
+    expect(await stored(holder.id)).toEqual(holder);
+    expect(await stored(full.id)).toEqual(full);
+  });
+
+  it('SES-07 reject: refuses a surface that another live session holds, and changes nothing', async () => {
+    const { owner, held, others } = await slot();
+    const { session: before } = await create(owner);
+    const given = draft(context, { ...owner, attachedSurfaces: ['web'] });
+    const calls = [
+      () => context.sessions.attachSurface(before.id, 'web', by('reject')),
+      () => context.sessions.create(given, by('reject')),
+    ];
+    for (const call of calls) {
+      const error = await call().catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(SurfaceConflictError);
+      expect(error).toMatchObject({ surfaceId: 'web' });
+      expect(idsOf(held)).toContain((error as SurfaceConflictError).heldBy);
+    }
+
+    expect(await stored(given.id)).toBeNull();
+    for (const session of [before, ...held, ...others]) expect(await stored(session.id)).toEqual(session);
+  });
+
+  it('SES-07 reject: lets in whom nobody stands in the way of', async () => {
+    const { others } = await slot();
+    const [ended] = others;
+    const owner = { userId: context.id(), workspaceId: ended.workspaceId, attachedSurfaces: ['web'] };
+    const first = await create(owner, 'reject');
+    expect(first).toMatchObject({ created: true, movedFrom: [] });
+
+    await context.sessions.detachSurface(first.session.id, 'web');
+    const { session: second } = await create(owner, 'reject');
+    await context.sessions.expire(second.id);
+    const { changed, movedFrom } = await context.sessions.attachSurface(first.session.id, 'web', by('reject'));
+    expect({ changed, movedFrom }).toEqual({ changed: true, movedFrom: [] });
+  });
+
+  it('SES-07 share: lets several sessions have a surface', async () => {
+    const { owner, held } = await slot();
+    const { session: before } = await create(owner);
+    const { session, movedFrom } = await context.sessions.attachSurface(before.id, 'web', by('share'));
+
+    expect(movedFrom).toEqual([]);
+    expect(
+      idsOf(await context.sessions.fetchMany({ ...owner, surfaceId: 'web', state: session.state })).sort(),
+    ).toEqual([before.id, held[0].id].sort());
+    for (const other of held) expect(await stored(other.id)).toEqual(other);
+  });
+
+  it('SES-07 leaves one holder when many sessions attach a surface at once', async () => {
+    const userId = context.id();
+    const sessions = await many(async () => (await create({ userId })).session);
+    const changes = await Promise.all(sessions.map(({ id }) => context.sessions.attachSurface(id, 'web', by('move'))));
+
+    expect(await holders(userId)).toHaveLength(1);
+    // Every other one had it, and was told to have lost it, once.
+    const lost = idsOf(changes.flatMap(({ movedFrom }) => movedFrom));
+    const [holder] = await holders(userId);
+    expect(lost.sort()).toEqual(idsOf(sessions.filter(({ id }) => id !== holder.id)).sort());
+  });
+
+  it('SES-07 leaves one holder when many sessions are created with a surface at once', async () => {
+    const userId = context.id();
+    await many(() => create({ userId, attachedSurfaces: ['web'] }, 'move'));
+
+    expect(await holders(userId)).toHaveLength(1);
+    expect(await context.sessions.count({ userId })).toBe(CONCURRENT);
+  });
+
+  it('SES-07 reject: lets one of many have a surface', async () => {
+    const userId = context.id();
+    const sessions = await many(async () => (await create({ userId })).session);
+    const results = await Promise.allSettled(
+      sessions.map(({ id }) => context.sessions.attachSurface(id, 'web', by('reject'))),
+    );
+    const reasons = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []));
+
+    expect(reasons).toHaveLength(CONCURRENT - 1);
+    expect(reasons.every((reason) => reason instanceof SurfaceConflictError)).toBe(true);
+    expect(await holders(userId)).toHaveLength(1);
+  });
+
+  describe('createOrAdopt', () => {
+    const adopt = (patch: Partial<NewSession>, recentMs = MINUTE): Promise<CreatedSession> =>
+      context.sessions.createOrAdopt(draft(context, patch), by('move'), recentMs);
+
+    it.each([[['web']], [[]]])('SES-16 gives one session to many at once, with the surfaces %j', async (surfaces) => {
+      const userId = context.id();
+      const results = await many(() => adopt({ userId, attachedSurfaces: surfaces }));
+      const [session, ...others] = await context.sessions.fetchMany({ userId });
+
+      expect(others).toEqual([]);
+      expect(session).toMatchObject({ state: 'created', attachedSurfaces: surfaces, version: 1 });
+      for (const result of results) expect(result).toMatchObject({ session, movedFrom: [] });
+      expect(results.filter(({ created }) => created)).toHaveLength(1);
+    });
+
+    it('SES-16 adopts none of another user, workspace or surface, no expired one and no older one', async () => {
+      const [userId, workspaceId] = [context.id(), context.id()];
+      const given = { userId, workspaceId, attachedSurfaces: ['web'] };
+      const { session: ended } = await create(given);
+      await context.sessions.expire(ended.id);
+      const old = (await create(given)).session;
+      await context.elapse(TICK);
+      await create({ ...given, attachedSurfaces: ['slack'] });
+      await create({ ...given, attachedSurfaces: [] });
+      await create({ userId, attachedSurfaces: ['web'] });
+      await create({ workspaceId, attachedSurfaces: ['web'] });
+
+      const { session, created, movedFrom } = await adopt(given, 0);
+      expect(created).toBe(true);
+      expect(await stored(session.id)).toEqual(session);
+      expect(movedFrom).toEqual([{ ...old, attachedSurfaces: [], version: 2 }]);
+    });
+
+    it('SES-16 adopts without a surface only a session without one', async () => {
+      const userId = context.id();
+      await create({ userId, attachedSurfaces: ['web'] });
+      const first = await adopt({ userId });
+      const second = await adopt({ userId });
+
+      expect(first.created).toBe(true);
+      expect(second).toEqual({ session: first.session, created: false, movedFrom: [] });
+    });
+
+    it('SES-16 changes nothing of the session that it adopts', async () => {
+      const userId = context.id();
+      const { session } = await create({ userId, attachedSurfaces: ['web'], metadata: { mine: true } });
+      const result = await adopt({ userId, attachedSurfaces: ['web'], metadata: { theirs: true } });
+
+      expect(result).toEqual({ session, created: false, movedFrom: [] });
+      expect(await stored(session.id)).toEqual(session);
+    });
+  });
+}

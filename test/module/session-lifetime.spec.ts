@@ -1,0 +1,149 @@
+import 'reflect-metadata';
+import { Controller, Get, UseGuards } from '@nestjs/common';
+import { type NestExpressApplication } from '@nestjs/platform-express';
+import { Test } from '@nestjs/testing';
+import {
+  getOrchestratorToken,
+  memoryAdapter,
+  type OrchestratorHandle,
+  type Session,
+  type SessionEvent,
+  SessionEvents,
+  SessionGuard,
+  SessionsModule,
+  type SessionsModuleOptions,
+  SessionStore,
+  UseSession,
+} from 'nestjs-agent-sessions';
+import request from 'supertest';
+import { SessionSweeper } from '../../lib/maintenance/session-sweeper.service.js';
+import { Echo } from '../support/application.js';
+import { eventually } from '../support/eventually.js';
+
+const NEW_YEAR = '0 0 1 1 *';
+const DAY = 86_400_000;
+
+@Controller()
+@UseGuards(SessionGuard)
+class ChatController {
+  @Get('touched')
+  @UseSession()
+  touched(): string {
+    return 'welcome';
+  }
+
+  @Get('untouched')
+  @UseSession({ touch: false })
+  untouched(): string {
+    return 'welcome';
+  }
+}
+
+describe('the life of sessions in an application', () => {
+  const adapter = memoryAdapter();
+  let app: NestExpressApplication;
+  let store: SessionStore;
+  let events: SessionEvent[];
+
+  async function start(options: SessionsModuleOptions): Promise<void> {
+    const principal = () => ({ userId: 'ann' });
+    const module = await Test.createTestingModule({
+      imports: [SessionsModule.forRoot({ adapter, principal, ...options }), SessionsModule.forFeature([Echo])],
+      controllers: [ChatController],
+    }).compile();
+    app = await module.createNestApplication<NestExpressApplication>({ logger: false }).init();
+    store = app.get(SessionStore);
+    events = [];
+    app.get(SessionEvents).stream.subscribe((event) => events.push(event));
+  }
+
+  const get = (path: string, id: string) => request(app.getHttpServer()).get(path).set('x-session-id', id);
+  const say = (sessionId: string) =>
+    app.get<OrchestratorHandle>(getOrchestratorToken(Echo)).execute('hello', { sessionId });
+  const sweep = () => app.get(SessionSweeper, { strict: false }).run();
+
+  afterEach(() => app.close());
+
+  it('SES-18 tells that the first turn activated a session, and the next one nothing', async () => {
+    await start({ sweep: false });
+    const { id } = await store.create({ userId: 'ann' });
+    await say(id);
+    await eventually(() => events.length === 2);
+
+    const session = await store.get(id);
+    expect(events).toMatchObject([
+      { type: 'created', session: { id } },
+      { type: 'activated', session, previousState: 'created' },
+    ]);
+    expect(session).toMatchObject({ state: 'active', version: 2 });
+    await say(id);
+    expect(events).toHaveLength(2);
+  });
+
+  it('SES-19 refuses a session at once when its lifetime is over, and the sweep expires it', async () => {
+    await start({ maxLifetimeSeconds: 3600, sweep: { cron: NEW_YEAR } });
+    const old = await insert({ createdAt: ago(3_600_001) });
+    const young = await insert({ createdAt: ago(3_000_000) });
+    for (const path of ['/touched', '/untouched']) {
+      await get(path, old.id).expect(410);
+      await get(path, young.id).expect(200);
+    }
+    await expect(say(old.id)).rejects.toMatchObject({ code: 'SESSION_STATE', currentState: 'expired' });
+    await expect(store.touch(old.id)).rejects.toMatchObject({ code: 'SESSION_STATE', currentState: 'expired' });
+    expect(await store.get(old.id)).toEqual(old);
+
+    await sweep();
+    expect(await store.get(old.id)).toMatchObject({ state: 'expired' });
+    expect(await store.get(young.id)).toMatchObject({ state: 'active' });
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: 'expired', previousState: 'active', cause: 'lifetime' }),
+    );
+  });
+
+  it('SES-10 SES-11 the sweep expires and deletes sessions when it was asked to', async () => {
+    await start({ sweep: { cron: NEW_YEAR, expireAfterSeconds: 3600, purgeAfterSeconds: 86_400 } });
+    const idle = await insert({ state: 'suspended', lastActivityAt: ago(3_600_001) });
+    const active = await insert({});
+    const ended = await insert({ state: 'expired', lastActivityAt: ago(2 * DAY), stateChangedAt: ago(2 * DAY) });
+    await sweep();
+
+    expect(await store.get(idle.id)).toMatchObject({ state: 'expired' });
+    expect(await store.get(active.id)).toEqual(active);
+    expect(await store.get(ended.id)).toBeNull();
+    expect(app.get(SessionSweeper, { strict: false }).counts).toMatchObject({ runs: 1, expired: 1, purged: 1 });
+  });
+
+  it('SES-10 SES-11 nothing expires and nothing is deleted when nobody asked', async () => {
+    await start({ sweep: { cron: NEW_YEAR } });
+    const suspended = await insert({ state: 'suspended', createdAt: ago(400 * DAY), lastActivityAt: ago(400 * DAY) });
+    const ended = await insert({ state: 'expired', lastActivityAt: ago(400 * DAY), stateChangedAt: ago(400 * DAY) });
+    await sweep();
+
+    expect(await store.get(suspended.id)).toEqual(suspended);
+    expect(await store.get(ended.id)).toEqual(ended);
+  });
+
+  it.each([
+    ['move', ['web'], []],
+    ['share', ['web'], ['web']],
+    ['reject', undefined, ['web']],
+  ] as const)('SES-07 the option surfacePolicy: %s', async (surfacePolicy, second, first) => {
+    await start({ surfacePolicy, sweep: false });
+    const userId = `user of ${surfacePolicy}`;
+    const { id } = await store.create({ userId, initialSurfaceId: 'web' });
+    const other = await store.create({ userId, initialSurfaceId: 'web' }).catch((error: unknown) => error);
+
+    if (second) expect(other).toMatchObject({ attachedSurfaces: second });
+    else expect(other).toMatchObject({ code: 'SURFACE_CONFLICT', heldBy: id });
+    expect(await store.get(id)).toMatchObject({ attachedSurfaces: first });
+  });
+
+  async function insert(patch: Partial<Session>): Promise<Session> {
+    const { id } = await store.create({ userId: 'ann' });
+    return adapter.sessions.update(id, { state: 'active', ...patch });
+  }
+});
+
+function ago(ms: number): string {
+  return new Date(Date.now() - ms).toISOString();
+}

@@ -19,6 +19,7 @@ export {
   type InboundMessage,
   resolveSession,
 } from './session/affinity-resolver.js';
+export { decodeCursor, encodeCursor, type SessionCursor } from './session/session.cursor.js';
 export { createSessionStore, type SessionStoreConfig } from './session/create-session-store.js';
 export {
   SessionConflictError,

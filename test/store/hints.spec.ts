@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { type AtomicSessionStoreAdapter, SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { STORES } from '../support/stores.js';
@@ -35,6 +36,20 @@ describe.each(STORES)('hints of the store: $name', ({ open }) => {
     await change();
 
     expect([...new Set(heard)].sort()).toEqual(expected);
+  });
+
+  it('TRN-10 a listener that throws harms neither the write nor other listeners', async () => {
+    Logger.overrideLogger(false);
+    unsubscribe();
+    const end = store.hints.subscribe(() => {
+      throw new Error('a listener of the application');
+    });
+    unsubscribe = store.hints.subscribe((turnId) => heard.push(turnId));
+
+    expect((await store.turns.cancel('second', 'cancel')).turn.status).toBe('cancelled');
+    expect(heard).toContain('second');
+    expect(await store.turns.get('second')).toMatchObject({ status: 'cancelled' });
+    end();
   });
 
   it.each<[string, () => Promise<unknown>]>([

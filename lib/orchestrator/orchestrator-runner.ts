@@ -34,10 +34,7 @@ export class OrchestratorRunner extends TurnRunner {
   }
 
   find(name: string): RunnableOrchestrator | undefined {
-    const definition = this.registry.get(name);
-    if (!definition) return undefined;
-    const { router, agents } = definition.historyWindow;
-    return { version: definition.version, historyLimit: Math.max(router, agents) };
+    return this.registry.get(name);
   }
 
   names(): string[] {

@@ -4,8 +4,6 @@ import { type StoredStep } from './turn-step.js';
 /** An orchestrator that this process can run turns for. */
 export interface RunnableOrchestrator {
   readonly version: string;
-  /** How many messages of history a turn is given. */
-  readonly historyLimit: number;
 }
 
 /** What an attempt may do while it runs. */

@@ -206,7 +206,7 @@ export interface SessionsSettings {
   readonly adapter: SessionsAdapter;
   /** True when no adapter was given. */
   readonly adapterByDefault: boolean;
-  readonly sweep: SweepSettings | null;
+  readonly sweep: SweepSettings;
   readonly turns: TurnSettings;
   readonly queue: TurnQueue;
   /** True when the queue is the one in this process. */
@@ -277,16 +277,19 @@ function check<T extends object>(type: new () => T, path: string, options: unkno
 }
 
 function sweepOf(sweep: false | SweepOptions | undefined): SessionsSettings['sweep'] {
-  if (sweep === false) return null;
   const {
     enabled = true,
     cron = '*/5 * * * *',
     maxPerRun = 10_000,
     expireAfterSeconds,
     purgeAfterSeconds,
-  } = check(SweepOptions, 'sweep', sweep);
-  if (!enabled) return null;
-  return { cron, maxPerRun, expireAfterMs: toMs(expireAfterSeconds), purgeAfterMs: toMs(purgeAfterSeconds) };
+  } = check(SweepOptions, 'sweep', sweep === false ? { enabled: false } : sweep);
+  return {
+    cron: enabled ? cron : null,
+    maxPerRun,
+    expireAfterMs: toMs(expireAfterSeconds),
+    purgeAfterMs: toMs(purgeAfterSeconds),
+  };
 }
 
 function toMs(seconds: number | undefined): number | undefined {

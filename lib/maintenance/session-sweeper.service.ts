@@ -12,7 +12,8 @@ export const SWEEP_JOB = 'agent-sessions:sweep';
 const LEASE_MS = 120_000;
 
 export interface SweepSettings {
-  readonly cron: string;
+  /** `null`: nothing is swept unless somebody asks for it. */
+  readonly cron: string | null;
   /** Sessions of each kind in a run. */
   readonly maxPerRun: number;
   /** Milliseconds; left out: nothing expires for being idle. */
@@ -43,7 +44,7 @@ export class SessionSweeper {
   constructor(
     private readonly sessions: SessionStore,
     private readonly leases: LeaseStore,
-    private readonly settings: SweepSettings | null,
+    private readonly settings: SweepSettings,
     private readonly registry: SchedulerRegistry | null,
   ) {}
 
@@ -52,7 +53,7 @@ export class SessionSweeper {
   }
 
   start(): void {
-    if (!this.settings) return;
+    if (this.settings.cron === null) return;
     this.job = new CronJob(this.settings.cron, () => void this.run());
     this.job.start();
     this.registry?.addCronJob(SWEEP_JOB, this.job);
@@ -62,36 +63,41 @@ export class SessionSweeper {
     await this.job?.stop();
     if (this.job && this.registry?.doesExist('cron', SWEEP_JOB)) this.registry.deleteCronJob(SWEEP_JOB);
     this.job = null;
-    await this.running;
+    // Its failure is told to whoever asked for it.
+    await this.running?.catch(() => undefined);
   }
 
-  /** One sweep now, unless one is under way here or in another process. */
+  /** As {@link sweep}, for a clock: a failure is logged, and the next run tries again. */
   async run(): Promise<void> {
+    try {
+      await this.sweep();
+    } catch (error) {
+      this.logger.error('The sweep of idle sessions failed; the next run tries again.', String(error));
+    }
+  }
+
+  /** One sweep now, unless one is under way here or in another process. @throws what the store throws */
+  async sweep(): Promise<void> {
     if (this.running) {
       this.count.skipped += 1;
       return;
     }
-    this.running = this.sweep().finally(() => {
+    this.running = this.sweepAlone().finally(() => {
       this.running = null;
     });
     await this.running;
   }
 
-  private async sweep(): Promise<void> {
-    if (!this.settings) return;
+  private async sweepAlone(): Promise<void> {
+    const lease = await this.leases.acquire(SWEEP_JOB, this.holder, LEASE_MS);
+    if (!lease) {
+      this.count.skipped += 1;
+      return;
+    }
     try {
-      const lease = await this.leases.acquire(SWEEP_JOB, this.holder, LEASE_MS);
-      if (!lease) {
-        this.count.skipped += 1;
-        return;
-      }
-      try {
-        await this.sweepSessions(this.settings);
-      } finally {
-        await this.leases.release(lease);
-      }
-    } catch (error) {
-      this.logger.error('The sweep of idle sessions failed; the next run tries again.', String(error));
+      await this.sweepSessions(this.settings);
+    } finally {
+      await this.leases.release(lease);
     }
   }
 

@@ -65,6 +65,16 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   return definition;
 }
 
+/** A definition that carries more than the module needs, for those who make definitions for others. */
+export function extendDefinition<Extra extends object>(
+  definition: OrchestratorDefinition,
+  extra: Extra,
+): OrchestratorDefinition & Extra {
+  const extended = Object.freeze({ ...definition, ...extra });
+  definitions.add(extended);
+  return extended;
+}
+
 /** Looks at nothing but the object's identity: it is asked of every provider of the application. */
 export function isOrchestratorDefinition(value: unknown): value is OrchestratorDefinition {
   return typeof value === 'object' && value !== null && definitions.has(value);

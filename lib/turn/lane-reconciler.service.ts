@@ -27,11 +27,17 @@ export class LaneReconciler {
     await this.running;
   }
 
+  /** One look. @returns how many lanes were rung */
+  async ringDue(): Promise<number> {
+    const { ledger, queue } = this.runtime;
+    const due = await ledger.due(BATCH);
+    for (const sessionId of due) await queue.ring(sessionId);
+    return due.length;
+  }
+
   private async reconcile(): Promise<void> {
     try {
-      const { ledger, queue } = this.runtime;
-      const due = await ledger.due(BATCH);
-      for (const sessionId of due) await queue.ring(sessionId);
+      await this.ringDue();
       this.failing = false;
     } catch (error) {
       // Once per outage, not once a second.

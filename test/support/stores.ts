@@ -37,5 +37,11 @@ export const STORES: readonly { readonly name: string; readonly open: () => Conf
       };
     },
   },
-  { name: 'sqlite', open: () => ({ adapter: sqliteAdapter() }) },
+  {
+    name: 'sqlite',
+    open: () => {
+      const file = join(temporaryFolder(), 'sessions.db');
+      return { adapter: sqliteAdapter(file), connect: () => sqliteAdapter(file) };
+    },
+  },
 ];

@@ -3,6 +3,8 @@ import { describeConversations } from './describe-conversations.js';
 import { describeDocuments } from './describe-documents.js';
 import { describeLeases } from './describe-leases.js';
 import { describeSessions } from './describe-sessions.js';
+import { describeModels } from '../model/describe-models.js';
+import { type SessionsAdapter } from '../../sessions.adapter.js';
 import { describeTurns } from './describe-turns.js';
 import { type ConformanceTarget, contextOf } from './target.js';
 
@@ -20,16 +22,19 @@ export function describeSessionsAdapter(
   open: () => ConformanceTarget | Promise<ConformanceTarget>,
 ): void {
   describe(name, () => {
-    let target: ConformanceTarget;
+    let target: ConformanceTarget & { clients: SessionsAdapter[] };
     const context = contextOf(() => target);
 
     beforeAll(async () => {
-      target = await open();
-      await target.adapter.init?.();
+      const opened = await open();
+      const clients = [opened.adapter];
+      if (opened.connect) clients.push(await opened.connect());
+      for (const client of clients) await client.init?.();
+      target = { ...opened, clients };
     });
 
     afterAll(async () => {
-      await target.adapter.close?.();
+      for (const client of target.clients) await client.close?.();
     });
 
     describeSessions(context);
@@ -38,5 +43,6 @@ export function describeSessionsAdapter(
     describeDocuments(context);
     describeLeases(context);
     describeTurns(context);
+    describeModels(context);
   });
 }

@@ -1,0 +1,37 @@
+import { loadPeer } from '../../common/load-peer.js';
+import { type ConformanceContext } from '../conformance/target.js';
+import { LANE } from './lane-specimen.js';
+import { runConcurrently } from './run-concurrently.js';
+import { runSequentially } from './run-sequentially.js';
+import { type FastCheck, type SequentialModel, type Specimen } from './specimen.js';
+
+const RUNS = 100;
+const TIME_LIMIT_MS = 60_000;
+
+/** Random operations against plain models: one after the other, and of several clients at once. */
+export function describeModels(context: ConformanceContext): void {
+  describe('against a model', () => {
+    describeModel('TRN-01 the turns of a session', LANE, context);
+  });
+}
+
+function describeModel<Action, Operation, Model extends SequentialModel<Operation>>(
+  title: string,
+  specimen: Specimen<Action, Operation, Model>,
+  context: ConformanceContext,
+): void {
+  it(
+    `${title} go as in the model, whatever comes after what`,
+    async () => runSequentially(await fastCheck(), specimen, context, RUNS),
+    TIME_LIMIT_MS,
+  );
+
+  it(
+    `${title} look to clients that work at once as if they had come one after the other`,
+    async () => runConcurrently(await fastCheck(), specimen, context, RUNS),
+    TIME_LIMIT_MS,
+  );
+}
+
+/** Loaded only here: who imports the testing module alone need not have it. */
+const fastCheck = (): Promise<FastCheck> => loadPeer('fast-check', async () => (await import('fast-check')).default);

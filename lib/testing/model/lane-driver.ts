@@ -1,0 +1,246 @@
+import { SessionsError } from '../../common/sessions.error.js';
+import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
+import { type Turn } from '../../turn/turn.js';
+import { type ClaimedTurn, type ClaimRequest, type TurnHold, type TurnLedger } from '../../turn/turn.store.js';
+import { type StoredStep } from '../../turn/turn-step.js';
+import { MAX_ATTEMPTS, MAX_QUEUED, WINDOW } from './lane-model.js';
+import { type LaneAction, type LaneClaim, type LaneOperation } from './lane-operation.js';
+import { type Driver } from './specimen.js';
+
+const DESK = 'desk';
+/** More than any test makes. */
+const ALL = 1000;
+
+/** The lane of a session of a store: remembers what was accepted and claimed, the newest last. */
+export class LaneDriver implements Driver<LaneAction, LaneOperation> {
+  private readonly turnIds: string[] = [];
+  private readonly claims: { readonly hold: TurnHold; readonly nextIndex: number }[] = [];
+  private again: { turnId: string | null; holder: string | null } = { turnId: null, holder: null };
+  private minted = 0;
+
+  constructor(readonly sessionId: string) {}
+
+  plan(action: LaneAction): LaneOperation | null {
+    switch (action.type) {
+      case 'accept':
+        return { type: 'accept', turnId: this.turnIdFor(action.again), whenBusy: action.whenBusy };
+      case 'claim':
+        return { type: 'claim', ...this.newClaim(action.leaseMs, action.again) };
+      case 'signal': {
+        const turnId = latest(this.turnIds, action.which);
+        return turnId ? { type: 'signal', turnId, signal: action.signal, payload: this.mint('payload') } : null;
+      }
+      case 'cancel': {
+        const turnId = latest(this.turnIds, action.which);
+        return turnId ? { type: 'cancel', turnId, mode: action.mode } : null;
+      }
+      case 'delete':
+      case 'erase':
+        // The same id twice is one turn only while the first one is there.
+        this.again = { turnId: null, holder: null };
+        return action;
+      default:
+        return 'which' in action ? this.planWrite(action) : action;
+    }
+  }
+
+  private planWrite(action: Extract<LaneAction, { which: number }>): LaneOperation | null {
+    const claim = latest(this.claims, action.which);
+    if (!claim) return null;
+    const { hold } = claim;
+    switch (action.type) {
+      case 'settle': {
+        const { status, off, handOver } = action;
+        const next = handOver === null ? null : this.newClaim(handOver, false);
+        return { type: 'settle', hold, status, turnIndex: claim.nextIndex + off, next };
+      }
+      case 'saveStep':
+        return { type: 'saveStep', hold, name: action.name, value: this.mint('value') };
+      case 'renew':
+        return { type: 'renew', hold, leaseMs: action.leaseMs };
+      case 'wait':
+        return { type: 'wait', hold, signal: action.signal, timeoutMs: action.timeoutMs };
+      case 'retry':
+      case 'release':
+        return { type: action.type, hold, delayMs: action.delayMs };
+      default:
+        return null;
+    }
+  }
+
+  async send(adapter: SessionsAdapter, operation: LaneOperation): Promise<unknown> {
+    try {
+      return await this.call(adapter, operation);
+    } catch (error) {
+      if (error instanceof SessionsError) return error.code;
+      throw error;
+    }
+  }
+
+  private async call(adapter: SessionsAdapter, operation: LaneOperation): Promise<unknown> {
+    const { sessionId } = this;
+    const { turns, conversations, checkpoints } = adapter;
+    const sessions = adapter.sessions as AtomicSessionStoreAdapter;
+    switch (operation.type) {
+      case 'accept': {
+        const { turn, duplicate } = await turns.accept(this.turnOf(operation));
+        return { position: turn.position, duplicate };
+      }
+      case 'claim':
+        return this.given(await turns.claim(sessionId, claimRequest(operation)));
+      case 'signal': {
+        const { accepted } = await turns.signal(operation.turnId, operation.signal, operation.payload);
+        return { accepted };
+      }
+      case 'cancel': {
+        const { turn } = await turns.cancel(operation.turnId, operation.mode);
+        return { status: turn.status, mark: turn.cancelMode ?? null };
+      }
+      case 'create': {
+        const draft = { id: sessionId, userId: sessionId, attachedSurfaces: [], metadata: {} };
+        await sessions.create(draft, { policy: 'share', maxSurfaces: 1 });
+        return null;
+      }
+      case 'expire':
+        await sessions.expire(sessionId);
+        return null;
+      case 'delete':
+        return sessions.delete(sessionId);
+      case 'erase':
+        await sessions.erase(sessionId);
+        return null;
+      case 'session':
+        return (await sessions.fetchById(sessionId))?.state ?? null;
+      case 'turns':
+        return (await turns.list({ sessionId, limit: ALL })).map(shown);
+      case 'messages':
+        return (await conversations.page(sessionId, { limit: ALL })).map(({ content }) => content);
+      case 'checkpoints': {
+        const history = await checkpoints.history(DESK, sessionId, { limit: ALL });
+        return history.map(({ turnIndex }) => turnIndex).reverse();
+      }
+      default:
+        return this.write(turns, operation);
+    }
+  }
+
+  private async write(turns: TurnLedger, operation: Extract<LaneOperation, { hold: TurnHold }>): Promise<unknown> {
+    const { hold } = operation;
+    switch (operation.type) {
+      case 'renew':
+        return { mark: (await turns.renew(hold, operation.leaseMs)).cancelMode ?? null };
+      case 'saveStep':
+        return { value: (await turns.saveStep(hold, { ...stepKey(operation.name), value: operation.value })).value };
+      case 'settle':
+        return this.settle(turns, operation);
+      case 'wait': {
+        const { signal, timeoutMs } = operation;
+        const timeout = timeoutMs === null ? {} : { timeoutMs };
+        const { turn, received } = await turns.wait(hold, { signal, step: stepKey(signal), ...timeout });
+        return { status: turn.status, received: received?.payload ?? null };
+      }
+      case 'retry': {
+        const error = { name: 'Error', message: 'no' };
+        return { status: (await turns.retry(hold, { error, delayMs: operation.delayMs })).status, received: null };
+      }
+      case 'release':
+        return { status: (await turns.release(hold, operation.delayMs)).status, received: null };
+    }
+  }
+
+  private async settle(
+    turns: TurnLedger,
+    { hold, status, turnIndex, next }: Extract<LaneOperation, { type: 'settle' }>,
+  ): Promise<unknown> {
+    const { sessionId } = this;
+    const message = { id: `${hold.turnId}.0`, role: 'user' as const, content: hold.turnId };
+    const checkpoint = { orchestrator: DESK, sessionId, turnIndex, state: {}, lastRoute: [], signature: 'signature' };
+    const succeeded = status === 'awaiting-input';
+    const settled = await turns.settle(
+      hold,
+      {
+        status,
+        messages: succeeded ? [message] : [],
+        ...(succeeded ? { checkpoint: { ...checkpoint, version: '1', summarizedThrough: 0 } } : {}),
+        keepCheckpoints: 'all',
+      },
+      next ? claimRequest(next) : undefined,
+    );
+    return { status: settled.turn.status, next: this.given(settled.next), ring: settled.ring };
+  }
+
+  private given(claimed: ClaimedTurn | null): unknown {
+    if (!claimed) return null;
+    const { hold, turn, checkpoint, history, steps } = claimed;
+    const last = checkpoint?.turnIndex ?? -1;
+    this.claims.push({ hold, nextIndex: last + 1 });
+    return {
+      turnId: turn.id,
+      fence: hold.fence,
+      failures: turn.failures,
+      checkpoint: last,
+      history: history.map(({ content }) => content),
+      steps: Object.fromEntries(steps.map(({ name, value }: StoredStep) => [name, value])),
+    };
+  }
+
+  private turnOf({
+    turnId,
+    whenBusy,
+  }: Extract<LaneOperation, { type: 'accept' }>): Parameters<TurnLedger['accept']>[0] {
+    return {
+      id: turnId,
+      sessionId: this.sessionId,
+      orchestrator: DESK,
+      version: '1',
+      request: { input: { text: turnId } },
+      attributes: {},
+      whenBusy,
+      maxQueued: MAX_QUEUED,
+    };
+  }
+
+  private turnIdFor(again: boolean): string {
+    if (again && this.again.turnId) return this.again.turnId;
+    const turnId = `${this.sessionId}.${this.mint('turn')}`;
+    this.turnIds.push(turnId);
+    this.again.turnId = turnId;
+    return turnId;
+  }
+
+  private newClaim(leaseMs: number, again: boolean): LaneClaim {
+    const holder = again && this.again.holder ? this.again.holder : this.mint('worker');
+    this.again.holder = holder;
+    return { holder, leaseMs };
+  }
+
+  private mint(what: string): string {
+    this.minted += 1;
+    return `${what}-${this.minted}`;
+  }
+}
+
+function latest<T>(all: readonly T[], which: number): T | undefined {
+  return all[Math.max(0, all.length - 1 - which)];
+}
+
+function claimRequest({ holder, leaseMs }: LaneClaim): ClaimRequest {
+  return { holder, leaseMs, maxAttempts: MAX_ATTEMPTS, windows: { [DESK]: WINDOW } };
+}
+
+function stepKey(name: string): Omit<StoredStep, 'value'> {
+  return { iteration: 0, intent: 'answer', name, occurrence: 0 };
+}
+
+function shown({ id, position, status, failures, cancelMode, waitingFor, dueAt }: Turn): unknown {
+  return {
+    id,
+    position,
+    status,
+    failures,
+    mark: cancelMode ?? null,
+    waitsFor: waitingFor?.signal ?? null,
+    putOff: dueAt !== undefined,
+  };
+}

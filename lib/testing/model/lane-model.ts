@@ -1,0 +1,318 @@
+import { type CancelMode, isTerminal, type TurnStatus } from '../../turn/turn.js';
+import { type TurnHold } from '../../turn/turn.store.js';
+import { type LaneClaim, type LaneOperation } from './lane-operation.js';
+import { type SequentialModel } from './specimen.js';
+
+export const MAX_QUEUED = 3;
+export const MAX_ATTEMPTS = 2;
+/** How many messages of history a claim asks for. */
+export const WINDOW = 3;
+
+interface ModelTurn {
+  readonly id: string;
+  readonly position: number;
+  status: TurnStatus;
+  failures: number;
+  mark: CancelMode | null;
+  /** When a retry is due. */
+  dueAt: number | null;
+  waitsFor: { readonly signal: string; readonly until: number | null } | null;
+  readonly signals: Record<string, string>;
+  /** Results by name; the first one of a name stays. */
+  readonly steps: Record<string, unknown>;
+  /** The fence with which its worker settled it. */
+  settledWith: number | null;
+}
+
+type Operation<Type extends LaneOperation['type']> = Extract<LaneOperation, { readonly type: Type }>;
+
+/** The lane of a session as the transition table has it (see TurnLedger), in the plainest words. */
+export class LaneModel implements SequentialModel<LaneOperation> {
+  now = 0;
+  session: 'created' | 'active' | 'expired' | null = 'created';
+  erased = false;
+  turns: ModelTurn[] = [];
+  /** Who runs the head. */
+  runner: { readonly holder: string; readonly fence: number; leaseUntil: number } | null = null;
+  lastFence = 0;
+  checkpoints = 0;
+  /** Ids of the turns whose messages were kept. */
+  messages: string[] = [];
+
+  elapse(ms: number): void {
+    this.now += ms;
+  }
+
+  /** Whether a claim would find something to do. */
+  get isClaimable(): boolean {
+    const { head } = this;
+    if (head?.status === 'running') return this.hasLapsed;
+    if (head?.status === 'waiting') return (head.waitsFor?.until ?? Infinity) <= this.now;
+    return head !== undefined && (head.dueAt ?? 0) <= this.now;
+  }
+
+  apply(operation: LaneOperation, seen: unknown): unknown {
+    switch (operation.type) {
+      case 'accept':
+        return this.accept(operation);
+      case 'claim':
+        return this.claim(operation, seen);
+      case 'signal':
+        return this.signal(operation);
+      case 'cancel':
+        return this.cancel(operation);
+      case 'create':
+      case 'expire':
+      case 'delete':
+      case 'erase':
+        return this.changeSession(operation.type);
+      case 'session':
+        return this.session;
+      case 'turns':
+        return this.turns.map(shown);
+      case 'messages':
+        return [...this.messages];
+      case 'checkpoints':
+        return [...Array(this.checkpoints).keys()];
+      default:
+        return this.write(operation, seen);
+    }
+  }
+
+  private accept({ turnId, whenBusy }: Operation<'accept'>): unknown {
+    const known = this.turns.find(({ id }) => id === turnId);
+    if (known) return { position: known.position, duplicate: true };
+    if (this.session === null) return 'SESSION_NOT_FOUND';
+    if (this.session === 'expired') return 'SESSION_STATE';
+    const { head, queued } = this;
+    if (whenBusy === 'reject' && head) return 'SESSION_BUSY';
+    const supersedes = whenBusy === 'latest' || whenBusy === 'replace';
+    if ((supersedes ? 0 : queued.length) >= MAX_QUEUED) return 'LANE_FULL';
+
+    if (supersedes) for (const turn of queued) Object.assign(turn, { status: 'superseded', dueAt: null });
+    if (head && !queued.includes(head)) {
+      if (whenBusy === 'rollback') this.ask(head, 'rollback');
+      if (whenBusy === 'interrupt' || whenBusy === 'replace') this.ask(head, 'interrupt');
+    }
+    const position = this.turns.length + 1;
+    this.turns.push(newTurn(turnId, position));
+    return { position, duplicate: false };
+  }
+
+  private claim(claim: LaneClaim, seen: unknown): unknown {
+    const { head } = this;
+    // The same claim sent twice gets the same answer.
+    if (head && this.runner?.holder === claim.holder && !this.hasLapsed) return this.given(head);
+    while (this.head && this.isClaimable) {
+      const turn = this.head;
+      if (!this.endsInstead(turn)) return this.run(turn, claim, fenceIn(seen));
+      this.runner = null;
+    }
+    return null;
+  }
+
+  /** Ends a head whose worker was lost, when it gets no further attempt. */
+  private endsInstead(turn: ModelTurn): boolean {
+    if (turn.status !== 'running') return false;
+    if (this.mustEnd(turn)) {
+      this.stop(turn, turn.mark ?? 'cancel');
+    } else {
+      turn.failures += 1;
+      if (turn.failures >= MAX_ATTEMPTS) turn.status = 'failed';
+    }
+    return turn.status !== 'running';
+  }
+
+  private run(turn: ModelTurn, { holder, leaseMs }: LaneClaim, fence: number): unknown {
+    if (turn.waitsFor) turn.steps[turn.waitsFor.signal] ??= { received: false };
+    Object.assign(turn, { status: 'running', waitsFor: null, dueAt: null });
+    // Fences must grow; any other number will not be found in what was seen.
+    this.lastFence = fence > this.lastFence ? fence : Infinity;
+    this.runner = { holder, fence: this.lastFence, leaseUntil: this.now + leaseMs };
+    return this.given(turn);
+  }
+
+  private given(turn: ModelTurn): unknown {
+    return {
+      turnId: turn.id,
+      fence: this.runner?.fence,
+      failures: turn.failures,
+      checkpoint: this.checkpoints - 1,
+      history: this.messages.slice(-WINDOW),
+      steps: { ...turn.steps },
+    };
+  }
+
+  /** What only the holder of the running turn may do. */
+  private write(operation: Operation<HoldersWrite>, seen: unknown): unknown {
+    const { hold } = operation;
+    if (operation.type === 'settle') {
+      const settled = this.turns.find(({ id }) => id === hold.turnId);
+      if (settled?.settledWith === hold.fence) return this.handOver(settled, operation.next, seen);
+    }
+    const turn = this.heldBy(hold);
+    if (!turn) return 'TURN_FENCED';
+    switch (operation.type) {
+      case 'renew':
+        if (this.runner) this.runner.leaseUntil = this.now + operation.leaseMs;
+        return { mark: turn.mark };
+      case 'saveStep':
+        turn.steps[operation.name] ??= operation.value;
+        return { value: turn.steps[operation.name] };
+      case 'settle':
+        return this.settle(turn, operation, seen);
+      case 'wait':
+        return this.wait(turn, operation);
+      case 'retry':
+        return this.putBack(turn, {
+          status: 'queued',
+          failures: turn.failures + 1,
+          dueAt: this.now + operation.delayMs,
+        });
+      case 'release':
+        return this.putBack(turn, { status: 'queued' });
+    }
+  }
+
+  private settle(turn: ModelTurn, { hold, status, turnIndex, next }: Operation<'settle'>, seen: unknown): unknown {
+    const succeeded = status === 'awaiting-input';
+    if (succeeded && turnIndex !== this.checkpoints) return 'CHECKPOINT_CONFLICT';
+    Object.assign(turn, { status, mark: null, settledWith: hold.fence });
+    if (status === 'failed') turn.failures += 1;
+    if (succeeded) {
+      this.messages.push(turn.id);
+      this.checkpoints += 1;
+      if (this.session === 'created') this.session = 'active';
+    }
+    this.runner = null;
+    return this.handOver(turn, next, seen);
+  }
+
+  private handOver(turn: ModelTurn, next: LaneClaim | null, seen: unknown): unknown {
+    const { status } = turn;
+    const claimed = next && this.claim(next, (seen as { readonly next?: unknown }).next);
+    return { status, next: claimed, ring: !claimed && this.runner === null && this.isClaimable };
+  }
+
+  private wait(turn: ModelTurn, { signal, timeoutMs }: Operation<'wait'>): unknown {
+    const early = turn.signals[signal];
+    if (early !== undefined) {
+      turn.steps[signal] ??= { received: true, payload: early };
+      return { status: turn.status, received: early };
+    }
+    const until = timeoutMs === null ? null : this.now + timeoutMs;
+    return this.putBack(turn, { status: 'waiting', waitsFor: { signal, until } });
+  }
+
+  private putBack(turn: ModelTurn, change: Partial<ModelTurn>): unknown {
+    if (this.mustEnd(turn)) this.stop(turn, turn.mark ?? 'cancel');
+    else Object.assign(turn, change);
+    this.runner = null;
+    return { status: turn.status, received: null };
+  }
+
+  private signal({ turnId, signal, payload }: Operation<'signal'>): unknown {
+    const turn = this.turns.find(({ id }) => id === turnId);
+    if (!turn) return 'TURN_NOT_FOUND';
+    if (turn.signals[signal] !== undefined) return { accepted: false };
+    if (isTerminal(turn.status)) return 'TURN_SETTLED';
+    turn.signals[signal] = payload;
+    if (turn.waitsFor?.signal === signal) {
+      turn.steps[signal] ??= { received: true, payload };
+      Object.assign(turn, { status: 'queued', waitsFor: null });
+    }
+    return { accepted: true };
+  }
+
+  private cancel({ turnId, mode }: Operation<'cancel'>): unknown {
+    const turn = this.turns.find(({ id }) => id === turnId);
+    if (!turn) return 'TURN_NOT_FOUND';
+    if (turn.status === 'queued') this.stop(turn, 'cancel');
+    else if (!isTerminal(turn.status)) this.ask(turn, mode);
+    return { status: turn.status, mark: turn.mark };
+  }
+
+  private changeSession(change: 'create' | 'expire' | 'delete' | 'erase'): unknown {
+    const there = this.session !== null;
+    if (change === 'create') {
+      if (there || this.erased) return 'SESSION_CONFLICT';
+      this.session = 'created';
+      return null;
+    }
+    if (change === 'expire') {
+      if (!there) return 'SESSION_NOT_FOUND';
+      this.session = 'expired';
+      for (const turn of this.open) if (turn.status !== 'running') this.stop(turn, 'cancel');
+      return null;
+    }
+    Object.assign(this, {
+      ...new LaneModel(),
+      now: this.now,
+      session: null,
+      erased: this.erased || change === 'erase',
+    });
+    return change === 'delete' ? there : null;
+  }
+
+  private get open(): ModelTurn[] {
+    return this.turns.filter(({ status }) => !isTerminal(status));
+  }
+
+  private get head(): ModelTurn | undefined {
+    return this.open[0];
+  }
+
+  private get queued(): ModelTurn[] {
+    return this.open.filter(({ status }) => status === 'queued');
+  }
+
+  private get hasLapsed(): boolean {
+    return this.runner !== null && this.runner.leaseUntil <= this.now;
+  }
+
+  private heldBy({ turnId, fence }: TurnHold): ModelTurn | undefined {
+    const { head } = this;
+    return head?.id === turnId && this.runner?.fence === fence ? head : undefined;
+  }
+
+  /** Whether the attempt that runs is the last one. */
+  private mustEnd(turn: ModelTurn): boolean {
+    return turn.mark !== null || this.session === 'expired';
+  }
+
+  /** Asks a running turn to stop; the first mark stays. A waiting one has nobody to ask, and ends. */
+  private ask(turn: ModelTurn, mode: CancelMode): void {
+    if (turn.status === 'waiting') this.stop(turn, mode);
+    else turn.mark ??= mode;
+  }
+
+  private stop(turn: ModelTurn, mode: CancelMode): void {
+    if (mode === 'interrupt') this.messages.push(turn.id);
+    Object.assign(turn, { status: 'cancelled', mark: null, waitsFor: null, dueAt: null });
+  }
+}
+
+type HoldersWrite = 'renew' | 'settle' | 'retry' | 'release' | 'wait' | 'saveStep';
+
+function newTurn(id: string, position: number): ModelTurn {
+  return {
+    id,
+    position,
+    status: 'queued',
+    failures: 0,
+    mark: null,
+    dueAt: null,
+    waitsFor: null,
+    signals: {},
+    steps: {},
+    settledWith: null,
+  };
+}
+
+function shown({ id, position, status, failures, mark, waitsFor, dueAt }: ModelTurn): unknown {
+  return { id, position, status, failures, mark, waitsFor: waitsFor?.signal ?? null, putOff: dueAt !== null };
+}
+
+function fenceIn(seen: unknown): number {
+  return (seen as { readonly fence?: number } | null)?.fence ?? 0;
+}

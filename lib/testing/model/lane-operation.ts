@@ -1,0 +1,95 @@
+import { type CancelMode, WHEN_BUSY, type WhenBusy } from '../../turn/turn.js';
+import { type TurnHold } from '../../turn/turn.store.js';
+import { type Durations, type FastCheck } from './specimen.js';
+import type fc from 'fast-check';
+
+export type ModelledSettle = 'awaiting-input' | 'failed' | 'cancelled';
+
+/** What is sent to the lane of one session. */
+export type LaneOperation =
+  | { readonly type: 'accept'; readonly turnId: string; readonly whenBusy: WhenBusy }
+  | ({ readonly type: 'claim' } & LaneClaim)
+  | { readonly type: 'renew'; readonly hold: TurnHold; readonly leaseMs: number }
+  | {
+      readonly type: 'settle';
+      readonly hold: TurnHold;
+      readonly status: ModelledSettle;
+      /** Index of the checkpoint, which only turns that succeed write. */
+      readonly turnIndex: number;
+      readonly next: LaneClaim | null;
+    }
+  | { readonly type: 'retry' | 'release'; readonly hold: TurnHold; readonly delayMs: number }
+  | { readonly type: 'wait'; readonly hold: TurnHold; readonly signal: string; readonly timeoutMs: number | null }
+  | { readonly type: 'saveStep'; readonly hold: TurnHold; readonly name: string; readonly value: string }
+  | { readonly type: 'signal'; readonly turnId: string; readonly signal: string; readonly payload: string }
+  | { readonly type: 'cancel'; readonly turnId: string; readonly mode: CancelMode }
+  | { readonly type: 'create' | 'expire' | 'delete' | 'erase' }
+  | { readonly type: LaneRead };
+
+export type LaneRead = 'session' | 'turns' | 'messages' | 'checkpoints';
+
+export interface LaneClaim {
+  readonly holder: string;
+  readonly leaseMs: number;
+}
+
+/**
+ * As drawn: `which` counts turns and holds from the latest on, so that most actions are about the lane as it is and some
+ * come from a client that lost its turn long ago.
+ */
+export type LaneAction =
+  | { readonly type: 'accept'; readonly whenBusy: WhenBusy; readonly again: boolean }
+  | { readonly type: 'claim'; readonly leaseMs: number; readonly again: boolean }
+  | { readonly type: 'renew'; readonly which: number; readonly leaseMs: number }
+  | {
+      readonly type: 'settle';
+      readonly which: number;
+      readonly status: ModelledSettle;
+      /** By how much the index of the checkpoint is wrong. */
+      readonly off: number;
+      readonly handOver: number | null;
+    }
+  | { readonly type: 'retry' | 'release'; readonly which: number; readonly delayMs: number }
+  | { readonly type: 'wait'; readonly which: number; readonly signal: string; readonly timeoutMs: number | null }
+  | { readonly type: 'saveStep'; readonly which: number; readonly name: string }
+  | { readonly type: 'signal'; readonly which: number; readonly signal: string }
+  | { readonly type: 'cancel'; readonly which: number; readonly mode: CancelMode }
+  | { readonly type: 'create' | 'expire' | 'delete' | 'erase' }
+  | { readonly type: LaneRead };
+
+const SIGNALS = ['approval', 'payment'];
+const STEPS = ['look up', 'pay'];
+const CANCEL_MODES: readonly CancelMode[] = ['cancel', 'interrupt', 'rollback'];
+
+export function laneActions(fc: FastCheck, { given }: Durations): fc.Arbitrary<LaneAction> {
+  const duration = fc.constantFrom(...given);
+  const longest = fc.constant(Math.max(...given));
+  const leaseMs = fc.oneof(longest, duration);
+  const turn = fc.nat(5);
+  const hold = fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(5) });
+  const seldom = fc.nat(9).map((n) => n === 0);
+  const signal = fc.constantFrom(...SIGNALS);
+  const type = <const Type extends string>(type: Type): { type: fc.Arbitrary<Type> } => ({ type: fc.constant(type) });
+  const whenBusy = fc.oneof(fc.constant<WhenBusy>('enqueue'), fc.constantFrom(...WHEN_BUSY));
+  const settle = {
+    ...type('settle'),
+    which: hold,
+    status: fc.constantFrom<ModelledSettle>('awaiting-input', 'failed', 'cancelled'),
+    off: fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constantFrom(-1, 1) }),
+    handOver: fc.option(leaseMs),
+  };
+  return fc.oneof(
+    { weight: 8, arbitrary: fc.record({ ...type('accept'), whenBusy, again: seldom }) },
+    { weight: 8, arbitrary: fc.record({ ...type('claim'), leaseMs, again: seldom }) },
+    { weight: 8, arbitrary: fc.record(settle) },
+    { weight: 2, arbitrary: fc.record({ ...type('renew'), which: hold, leaseMs }) },
+    { weight: 2, arbitrary: fc.record({ ...type('retry'), which: hold, delayMs: duration }) },
+    { weight: 2, arbitrary: fc.record({ ...type('release'), which: hold, delayMs: duration }) },
+    { weight: 3, arbitrary: fc.record({ ...type('wait'), which: hold, signal, timeoutMs: fc.option(duration) }) },
+    { weight: 2, arbitrary: fc.record({ ...type('saveStep'), which: hold, name: fc.constantFrom(...STEPS) }) },
+    { weight: 4, arbitrary: fc.record({ ...type('signal'), which: turn, signal }) },
+    { weight: 3, arbitrary: fc.record({ ...type('cancel'), which: turn, mode: fc.constantFrom(...CANCEL_MODES) }) },
+    { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('session', 'turns', 'messages', 'checkpoints') }) },
+    { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('create', 'create', 'expire', 'delete', 'erase') }) },
+  );
+}

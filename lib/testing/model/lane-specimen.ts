@@ -1,0 +1,29 @@
+import { LaneDriver } from './lane-driver.js';
+import { LaneModel } from './lane-model.js';
+import { type LaneAction, laneActions, type LaneOperation } from './lane-operation.js';
+import { NEVER_MS, type Specimen } from './specimen.js';
+
+/** The turns of a session: TurnLedger, with the checkpoints and messages that it settles. */
+export const LANE: Specimen<LaneAction, LaneOperation, LaneModel> = {
+  actions: laneActions,
+
+  reads: [{ type: 'session' }, { type: 'turns' }, { type: 'messages' }, { type: 'checkpoints' }],
+
+  model: () => new LaneModel(),
+
+  async open(context) {
+    const driver = new LaneDriver(context.id());
+    await driver.send(context.adapter, { type: 'create' });
+    return driver;
+  },
+
+  /** Whatever rings were lost: somebody is told of every lane that has something to do, and of no other. */
+  async afterwards(context, sessions) {
+    await context.moveClock?.(NEVER_MS);
+    const due = new Set(await context.adapter.turns.due(100_000));
+    for (const [sessionId, model] of sessions) {
+      model.elapse(NEVER_MS);
+      expect({ sessionId, due: due.has(sessionId) }).toEqual({ sessionId, due: model.isClaimable });
+    }
+  },
+};

@@ -19,7 +19,7 @@ export {
   type InboundMessage,
   resolveSession,
 } from './session/affinity-resolver.js';
-export { decodeCursor, encodeCursor, type SessionCursor } from './session/session.cursor.js';
+export { compareSessions, decodeCursor, encodeCursor, type SessionCursor } from './session/session.cursor.js';
 export { createSessionStore, type SessionStoreConfig } from './session/create-session-store.js';
 export {
   SessionConflictError,
@@ -130,6 +130,8 @@ export {
   memoryAdapter,
 } from './store/memory/memory-adapter.js';
 export { type SessionsAdapter } from './sessions.adapter.js';
+export * as sessionLifecycle from './session/session.lifecycle.js';
+export { userMessage } from './turn/user-message.js';
 export {
   type AtomicSessionStoreAdapter,
   type CreatedSession,

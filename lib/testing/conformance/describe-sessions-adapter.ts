@@ -1,6 +1,7 @@
 import { describeCheckpoints } from './describe-checkpoints.js';
 import { describeConversations } from './describe-conversations.js';
 import { describeDocuments } from './describe-documents.js';
+import { describeHints } from './describe-hints.js';
 import { describeLeases } from './describe-leases.js';
 import { describeSessions } from './describe-sessions.js';
 import { describeModels } from '../model/describe-models.js';
@@ -43,6 +44,7 @@ export function describeSessionsAdapter(
     describeDocuments(context);
     describeLeases(context);
     describeTurns(context);
+    describeHints(context);
     describeModels(context);
   });
 }

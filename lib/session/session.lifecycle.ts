@@ -76,11 +76,13 @@ export function withoutSurface(session: Session, surfaceId: string): Session {
 
 /** SES-12: a shallow merge in which `null` removes a key. */
 export function withMetadata(session: Session, patch: JsonObject, maxBytes: number): Session {
-  const metadata: Record<string, unknown> = { ...session.metadata };
+  // Not by assignment: a key may be named __proto__.
+  const merged = new Map(Object.entries(session.metadata));
   for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete metadata[key];
-    else metadata[key] = value;
+    if (value === null) merged.delete(key);
+    else merged.set(key, value);
   }
+  const metadata = Object.fromEntries(merged);
   const text = stringifyWithin(metadata as JsonObject, maxBytes, `The metadata of session ${session.id}`);
   if (text === JSON.stringify(session.metadata)) return session;
   return { ...session, metadata, version: session.version + 1 };

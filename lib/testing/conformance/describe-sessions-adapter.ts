@@ -1,7 +1,9 @@
 import { describeCheckpoints } from './describe-checkpoints.js';
+import { describeClients } from './describe-clients.js';
 import { describeConversations } from './describe-conversations.js';
 import { describeDocuments } from './describe-documents.js';
 import { describeHints } from './describe-hints.js';
+import { describeHostileValues } from './describe-hostile-values.js';
 import { describeLeases } from './describe-leases.js';
 import { describeSessions } from './describe-sessions.js';
 import { describeModels } from '../model/describe-models.js';
@@ -44,7 +46,9 @@ export function describeSessionsAdapter(
     describeDocuments(context);
     describeLeases(context);
     describeTurns(context);
+    describeHostileValues(context);
     describeHints(context);
+    describeClients(context);
     describeModels(context);
   });
 }

@@ -16,9 +16,12 @@ export const RULES: SurfaceRules = { policy: 'move', maxSurfaces: 16 };
 /** Larger than any limit that a test of something else should meet. */
 export const PLENTY = 65_536;
 
+/** The most that a name may have, in UTF-16 code units, see `isName`. */
+const LONGEST_NAME = 256;
+
 /**
  * Names that a store could mistake for something else: quotes, patterns, keys of a prototype, text that a collation
- * folds together, and text outside the Basic Multilingual Plane.
+ * folds together, text outside the Basic Multilingual Plane, and names of the greatest length.
  */
 export const HOSTILE_NAMES: readonly string[] = [
   `o'brien "the" \`quote\``,
@@ -47,7 +50,34 @@ export const HOSTILE_NAMES: readonly string[] = [
   'null',
   'undefined',
   '0',
+  'ANN',
+  'ann\u200B',
+  'ann\u200F',
+  '\uFF41nn',
+  'i',
+  '\u0130',
+  '\u0131',
+  '*',
+  'a'.repeat(LONGEST_NAME - 1),
+  'a'.repeat(LONGEST_NAME),
+  `${'a'.repeat(LONGEST_NAME - 1)}b`,
+  '日'.repeat(LONGEST_NAME),
+  '\u{10FFFF}'.repeat(LONGEST_NAME / 2),
 ];
+
+/** The most that an id may have, see `assertId`. */
+const LONGEST_ID = 200;
+
+/**
+ * Ids that begin with `prefix`, of sessions, turns and messages, that a store could take for one another; other
+ * characters are refused before a store sees them.
+ */
+export function lookalikeIds(prefix: string): string[] {
+  const tails = ['', 'A', 'a', '0', '00', '.', '_', '-', ':', '@', '/', '//', '+', '=', '==', '~', '/..', '.a', '_a'];
+  const longest = LONGEST_ID - prefix.length;
+  const long = ['a'.repeat(longest - 1), 'a'.repeat(longest), `${'a'.repeat(longest - 1)}b`];
+  return [...tails, ...long].map((tail) => prefix + tail);
+}
 
 /** A session that does not exist yet, of a user that no other test has. */
 export function draft(context: ConformanceContext, patch: Partial<NewSession> = {}): NewSession {

@@ -1,0 +1,200 @@
+import { type JsonObject, type JsonValue } from '../../common/json.js';
+import { type NewMessage } from '../../conversation/conversation.store.js';
+import { type MessagePart } from '../../conversation/message.js';
+import { type TurnErrorRecord, type TurnRequest } from '../../turn/turn.js';
+import { deepestJson, HOSTILE_TEXTS, hostileJson, prototypeKeys } from './hostile-values.js';
+import { create, PLENTY } from './session-fixtures.js';
+import { DESK, TestLane } from './test-lane.js';
+import { type ConformanceContext } from './target.js';
+
+/** As deep as the services take JSON, less what the ports put around a value. */
+const DEEPEST = 190;
+const TEXT = HOSTILE_TEXTS.join('\n');
+
+/** What the application says and stores comes back character by character, from every field of every port. */
+export function describeHostileValues(context: ConformanceContext): void {
+  describe('hostile values', () => {
+    let lane: TestLane;
+
+    beforeEach(async () => {
+      lane = await TestLane.open(context);
+    });
+
+    afterEach(() => {
+      expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+    });
+
+    it('TRN-01 a turn keeps what was asked, and hands it to its worker', async () => {
+      const request: TurnRequest = {
+        input: { text: TEXT, content: contentParts(), metadata: hostileJson() },
+        history: messages().map(({ id: _, ...draft }) => draft),
+        statePatch: hostileJson(),
+        force: true,
+      };
+      const turn = await lane.queue('', { request, attributes: hostileJson() });
+
+      expect({ request: turn.request, attributes: turn.attributes }).toEqual({ request, attributes: hostileJson() });
+      expect(await lane.get(turn.id)).toEqual(turn);
+      expect(await lane.list()).toEqual([turn]);
+      expect((await lane.take()).turn).toMatchObject({ request: turn.request, attributes: turn.attributes });
+    });
+
+    it('TRN-01 a turn keeps its answer, its report and what it said', async () => {
+      const { hold, turn } = await lane.run('hello');
+      const answer = { reply: { text: TEXT, data: hostileJson() }, report: hostileJson() };
+      const said = messages();
+      const settled = await lane.settle(hold, { ...answer, messages: said });
+
+      expect(settled.turn).toMatchObject(answer);
+      expect(await lane.get(turn.id)).toEqual(settled.turn);
+      expect(await lane.list()).toEqual([settled.turn]);
+      expect(await lane.messages()).toEqual(
+        said.map((message) => ({ ...message, ...placed(), turnId: turn.id, orchestrator: DESK })),
+      );
+    });
+
+    it('TRN-08 a turn keeps why it failed, for its retry and for good', async () => {
+      const error: TurnErrorRecord = { name: TEXT, message: TEXT, code: TEXT, details: hostileJson() };
+      const { hold, turn } = await lane.run('hello');
+      const retried = await lane.adapter.turns.retry(hold, { error, delayMs: 0 });
+      expect(retried.error).toEqual(error);
+      expect((await lane.get(turn.id))?.error).toEqual(error);
+
+      const { turn: failed } = await lane.settle((await lane.take()).hold, { status: 'failed', error });
+      expect(failed.error).toEqual(error);
+      expect((await lane.get(turn.id))?.error).toEqual(error);
+    });
+
+    it('BOT-30 a step keeps its result', async () => {
+      const { hold } = await lane.run('hello');
+      const values: JsonValue[] = [hostileJson(), TEXT, null, false, 0, '', [], {}, deepestJson(DEEPEST)];
+      const steps = values.map((value, occurrence) => ({ ...lane.step('ask', value), occurrence }));
+      for (const step of steps) expect(await lane.adapter.turns.saveStep(hold, step)).toEqual(step);
+      for (const step of steps) {
+        expect(await lane.adapter.turns.saveStep(hold, { ...step, value: 'another' })).toEqual(step);
+      }
+
+      await lane.adapter.turns.release(hold, 0);
+      const stored = [...(await lane.take()).steps].sort((a, b) => a.occurrence - b.occurrence);
+      expect(stored).toEqual(steps);
+    });
+
+    it.each([
+      ['a structure', hostileJson()],
+      ['a text', TEXT],
+      ['null', null],
+      ['false', false],
+      ['0', 0],
+    ] as const)('TRN-13 a signal keeps its payload, %s, whether it came early or late', async (_, payload) => {
+      const { turns } = lane.adapter;
+      const { hold, turn } = await lane.run('hello');
+      await turns.signal(turn.id, 'early', payload);
+      const early = await turns.wait(hold, { signal: 'early', step: lane.step('early', null) });
+      expect(early.received).toEqual({ payload });
+
+      await turns.wait(hold, { signal: 'late', step: lane.step('late', null) });
+      await turns.signal(turn.id, 'late', payload);
+      const { steps } = await lane.take();
+      expect(steps).toHaveLength(2);
+      for (const { value } of steps) expect(value).toEqual({ received: true, payload });
+    });
+
+    it('TRN-06 an interrupted turn keeps what the user said', async () => {
+      const input = { text: TEXT, content: contentParts(), metadata: hostileJson() };
+      const { id } = await lane.queue('', { request: { input } });
+      await lane.adapter.turns.wait((await lane.take()).hold, { signal: 'go', step: lane.step('go', null) });
+      await lane.adapter.turns.cancel(id, 'interrupt');
+
+      expect(await lane.messages()).toMatchObject([{ content: input.content, metadata: input.metadata }]);
+    });
+
+    it('BOT-20 a checkpoint keeps its state, and hands it to the next turn', async () => {
+      const { checkpoints } = context.adapter;
+      const state = { ...hostileJson(), ...prototypeKeys(), deep: deepestJson(DEEPEST) };
+      const given = { ...lane.checkpoint(0), state, lastRoute: [...HOSTILE_TEXTS] };
+      const saved = await checkpoints.append(given, 'all');
+
+      expect(saved).toEqual({ ...given, savedAt: saved.savedAt });
+      expect(await checkpoints.load(DESK, lane.sessionId)).toEqual(saved);
+      expect(await checkpoints.history(DESK, lane.sessionId)).toEqual([saved]);
+      expect((await lane.run('hello')).checkpoint).toEqual(saved);
+    });
+
+    it('STA-03 a message keeps its content and metadata, and hands them to the next turn', async () => {
+      const { conversations } = context.adapter;
+      const given = messages();
+      const appended = await conversations.append(lane.sessionId, given);
+
+      expect(appended).toEqual(given.map((message) => ({ ...message, ...placed() })));
+      expect(await conversations.page(lane.sessionId)).toEqual(appended);
+      expect(await conversations.window(lane.sessionId, 100)).toEqual(appended);
+      await lane.queue('hello');
+      expect((await lane.take({ windows: { [DESK]: 100 } })).history).toEqual(appended);
+    });
+
+    it('SES-12 a session keeps its metadata, as it was made and as it was merged', async () => {
+      const metadata: JsonObject = { ...hostileJson(), ...prototypeKeys(), deep: deepestJson(DEEPEST) };
+      const made = await create(context, { metadata });
+      const { toJSON: _, ...patch } = metadata;
+      const bare = await create(context);
+      const { session: merged } = await context.sessions.mergeMetadata(bare.id, patch, PLENTY);
+
+      expect(made.metadata).toEqual(metadata);
+      expect(await context.sessions.fetchById(made.id)).toEqual(made);
+      expect(await context.sessions.fetchMany({ userId: made.userId })).toEqual([made]);
+      expect(merged.metadata).toEqual(patch);
+      expect(await context.sessions.fetchById(merged.id)).toEqual(merged);
+      expect((await context.sessions.touch(merged.id)).session.metadata).toEqual(patch);
+    });
+
+    it('SES-12 a merge removes keys of any name, and only those', async () => {
+      const keys = { ...prototypeKeys(), ...(hostileJson().keys as JsonObject) };
+      const { id } = await create(context, { metadata: { ...keys, kept: true } });
+      const removal = Object.fromEntries(Object.keys(keys).map((key) => [key, null]));
+
+      const { session } = await context.sessions.mergeMetadata(id, removal, PLENTY);
+      expect(session.metadata).toEqual({ kept: true });
+      expect(await context.sessions.fetchById(id)).toEqual(session);
+    });
+
+    it('a document keeps its value', async () => {
+      const { state } = context.adapter;
+      const address = { namespace: context.id(), scope: '', sessionId: lane.sessionId, key: 'key' };
+      for (const value of [hostileJson(), prototypeKeys(), TEXT, deepestJson(DEEPEST), null]) {
+        const written = await state.set(address, value);
+        expect(written?.value).toEqual(value);
+        expect(await state.get(address)).toEqual(written);
+      }
+    });
+
+    function messages(): NewMessage[] {
+      return [
+        { id: context.id(), role: 'user', content: TEXT, name: TEXT, metadata: hostileJson() },
+        { id: context.id(), role: 'user', content: contentParts() },
+        {
+          id: context.id(),
+          role: 'assistant',
+          content: null,
+          toolCalls: [
+            { id: TEXT, name: TEXT, arguments: TEXT },
+            { id: '', name: '', arguments: hostileJson() },
+          ],
+        },
+        { id: context.id(), role: 'tool', content: '', toolCallId: TEXT, metadata: prototypeKeys() },
+      ];
+    }
+  });
+}
+
+function contentParts(): MessagePart[] {
+  return [
+    { ...hostileJson(), type: 'text', text: TEXT },
+    { type: TEXT, ...(hostileJson().keys as JsonObject) },
+    { type: '', of: prototypeKeys() },
+  ];
+}
+
+/** What the log adds to a message; where exactly is not the point here. */
+function placed(): { position: number; createdAt: string } {
+  return { position: expect.any(Number) as number, createdAt: expect.any(String) as string };
+}

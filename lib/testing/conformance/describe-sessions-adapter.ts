@@ -3,6 +3,7 @@ import { describeClients } from './describe-clients.js';
 import { describeConversations } from './describe-conversations.js';
 import { describeDocuments } from './describe-documents.js';
 import { describeHints } from './describe-hints.js';
+import { describeHostileNames } from './describe-hostile-names.js';
 import { describeHostileValues } from './describe-hostile-values.js';
 import { describeLeases } from './describe-leases.js';
 import { describeSessions } from './describe-sessions.js';
@@ -47,6 +48,7 @@ export function describeSessionsAdapter(
     describeLeases(context);
     describeTurns(context);
     describeHostileValues(context);
+    describeHostileNames(context);
     describeHints(context);
     describeClients(context);
     describeModels(context);

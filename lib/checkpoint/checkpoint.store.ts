@@ -16,7 +16,8 @@ export abstract class CheckpointStore {
   abstract load(orchestrator: string, sessionId: string, turnIndex?: number): Promise<Checkpoint | null>;
   /**
    * Adds a checkpoint and prunes to `keep`.
-   * @throws CheckpointConflictError when the index is not the one after the latest; nothing is overwritten
+   * @throws CheckpointConflictError when the index is not the one after the latest, so also when sent again; nothing
+   * is overwritten
    */
   abstract append(checkpoint: NewCheckpoint, keep: KeepCheckpoints): Promise<Checkpoint>;
   /** The latest first. */

@@ -13,7 +13,10 @@ export interface MessageRange {
 
 /** The append-only message log of every session (STA-03). Unknown sessions have an empty log; reading writes nothing. */
 export interface ConversationLog {
-  /** Adds messages at the end, in order. Turns do not come this way: their messages are part of settle. */
+  /**
+   * Adds messages at the end, in order; sent again, it adds them again. Turns do not come this way: their messages are
+   * part of settle.
+   */
   append(sessionId: string, messages: readonly NewMessage[]): Promise<Message[]>;
   /** The last `limit` messages in order, led by the log's first message when that is a system message. */
   window(sessionId: string, limit: number): Promise<Message[]>;

@@ -34,10 +34,11 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
   create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession>;
   /**
    * As create, unless a live session of the same user, workspace and surface was created within `recentMs`: then that
-   * one. So concurrent calls give one session (SES-16). Without a surface, sessions without one count.
+   * one. So concurrent calls give one session (SES-16), and a call sent again adopts what it made. Without a surface,
+   * sessions without one count.
    */
   createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession>;
-  /** @throws SessionStateError when it is expired, or older than `maxLifetimeMs` */
+  /** Sent again, it is another touch. @throws SessionStateError when it is expired, or older than `maxLifetimeMs` */
   touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange>;
   /** @throws SessionStateError when it is expired; SurfaceLimitError; SurfaceConflictError */
   attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange>;

@@ -26,7 +26,10 @@ export interface StateWriteOptions {
 /** Small JSON documents with an idle TTL and compare-and-set. An expired document is not there. */
 export interface StateStore {
   get(address: StateAddress): Promise<StateDocument | null>;
-  /** @returns what is stored now, or `null` when the version did not match and nothing was written */
+  /**
+   * Sent again without `ifVersion`, it is another write.
+   * @returns what is stored now, or `null` when the version did not match and nothing was written
+   */
   set(address: StateAddress, value: JsonValue, options?: StateWriteOptions): Promise<StateDocument | null>;
   /** Moves the expiry without touching value or version. @returns whether there was a document */
   extend(address: StateAddress, ttlMs: number): Promise<boolean>;

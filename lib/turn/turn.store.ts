@@ -145,7 +145,7 @@ export interface TurnQuery {
  *
  * Every method is one atomic operation by the store's clock and may be sent twice without harm. Those that take a
  * {@link TurnHold} throw TurnFencedError, and change nothing, once the hold was given to another worker or its session
- * is gone. The transitions:
+ * is gone; retry, release and a wait that parks end the hold, so that sent again they are fenced. The transitions:
  *
  * | method | from | to |
  * | --- | --- | --- |

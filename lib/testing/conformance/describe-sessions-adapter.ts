@@ -6,6 +6,7 @@ import { describeHints } from './describe-hints.js';
 import { describeHostileNames } from './describe-hostile-names.js';
 import { describeHostileValues } from './describe-hostile-values.js';
 import { describeLeases } from './describe-leases.js';
+import { describeRepeats } from './describe-repeats.js';
 import { describeSessions } from './describe-sessions.js';
 import { describeModels } from '../model/describe-models.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
@@ -49,6 +50,7 @@ export function describeSessionsAdapter(
     describeTurns(context);
     describeHostileValues(context);
     describeHostileNames(context);
+    describeRepeats(context);
     describeHints(context);
     describeClients(context);
     describeModels(context);

@@ -44,7 +44,11 @@ export class TestLane {
 
   /** Accepts a turn; `changes` replace the defaults. */
   accept(text: string, changes: Partial<AcceptTurn> = {}): Promise<AcceptedTurn> {
-    return this.adapter.turns.accept({
+    return this.adapter.turns.accept(this.acceptRequest(text, changes));
+  }
+
+  acceptRequest(text: string, changes: Partial<AcceptTurn> = {}): AcceptTurn {
+    return {
       id: this.context.id(),
       sessionId: this.sessionId,
       orchestrator: DESK,
@@ -54,7 +58,7 @@ export class TestLane {
       whenBusy: 'enqueue',
       maxQueued: 100,
       ...changes,
-    });
+    };
   }
 
   /** As accept. @returns the turn */

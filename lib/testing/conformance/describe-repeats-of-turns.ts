@@ -1,0 +1,283 @@
+import { type ClaimedTurn, type TurnSettlement } from '../../turn/turn.store.js';
+import { type CancelMode, WHEN_BUSY } from '../../turn/turn.js';
+import { type Call, itMayBeSentTwice, Refused } from './sent-twice.js';
+import { DESK, LONG_MS, TestLane } from './test-lane.js';
+import { type ConformanceContext } from './target.js';
+
+const ERROR = { name: 'Error', message: 'no', code: 'NO' };
+const FENCED = (): Refused => new Refused('TURN_FENCED');
+const same = <Answer>(first: Answer): Answer => first;
+
+/** TurnLedger: every method may be sent twice without harm. */
+export function describeRepeatsOfTurns(context: ConformanceContext): void {
+  /** Registers the tests of a call on a lane of its own. */
+  const repeat = <Answer>(
+    title: string,
+    prepare: (lane: TestLane) => Promise<Pick<Call<Answer>, 'send' | 'again'> & Partial<Call<Answer>>>,
+  ): void =>
+    itMayBeSentTwice(title, context, async () => {
+      const lane = await TestLane.open(context);
+      return { look: () => lane.snapshot(), ...(await prepare(lane)) };
+    });
+
+  for (const whenBusy of WHEN_BUSY.filter((policy) => policy !== 'reject')) {
+    repeat(`TRN-01 TRN-06 accept on a busy lane, ${whenBusy}`, async (lane) => {
+      await lane.run('holder');
+      await lane.queue('queued');
+      return accepting(lane, whenBusy);
+    });
+    repeat(`TRN-01 TRN-06 accept while a turn waits, ${whenBusy}`, async (lane) => {
+      await waiting(lane);
+      return accepting(lane, whenBusy);
+    });
+  }
+
+  for (const whenBusy of WHEN_BUSY) {
+    repeat(`TRN-01 TRN-06 accept on an idle lane, ${whenBusy}`, async (lane) => accepting(lane, whenBusy));
+  }
+
+  repeat('TRN-05 accept with an idempotency key', async (lane) => {
+    const request = lane.acceptRequest('hello', { idempotency: { key: 'key', hash: 'hash', ttlMs: LONG_MS } });
+    return {
+      send: ({ turns }) => turns.accept(request),
+      again: (first) => ({ ...first, duplicate: true }),
+    };
+  });
+
+  repeat('TRN-07 accept that fills the lane', async (lane) => {
+    const request = lane.acceptRequest('hello', { maxQueued: 1 });
+    return {
+      send: ({ turns }) => turns.accept(request),
+      again: (first) => ({ ...first, duplicate: true }),
+    };
+  });
+
+  repeat('TRN-03 claim', async (lane) => {
+    await lane.queue('first');
+    await lane.queue('second');
+    return claiming(lane);
+  });
+
+  repeat('TRN-08 claim of a turn whose worker was lost', async (lane) => {
+    await lane.queue('first');
+    await lane.lapse();
+    return claiming(lane);
+  });
+
+  repeat('TRN-08 claim that fails a poison turn and gives the next', async (lane) => {
+    await lane.queue('poison');
+    await lane.queue('second');
+    await lane.lapse();
+    return claiming(lane, 1);
+  });
+
+  repeat('TRN-13 claim after a time-out', async (lane) => {
+    const { hold } = await lane.run('first');
+    await lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', null), timeoutMs: 0 });
+    return claiming(lane);
+  });
+
+  repeat('TRN-06 claim that ends an interrupted turn whose worker was lost', async (lane) => {
+    await lane.queue('first');
+    const { hold } = await lane.lapse();
+    await lane.adapter.turns.cancel(hold.turnId, 'interrupt');
+    await lane.queue('second');
+    return claiming(lane);
+  });
+
+  repeat('TRN-03 renew', async (lane) => {
+    const { hold } = await lane.run('first');
+    await lane.adapter.turns.cancel(hold.turnId, 'interrupt');
+    return { send: ({ turns }) => turns.renew(hold, LONG_MS), again: same };
+  });
+
+  repeat('TRN-01 settle', async (lane) => {
+    await lane.settle(...(await answered(lane, 0)));
+    const [hold, settlement] = await answered(lane, 1);
+    return settling(lane, hold, { ...settlement, keepCheckpoints: 1 });
+  });
+
+  repeat('TRN-01 settle that asks for the next turn', async (lane) => {
+    const [hold, settlement] = await answered(lane, 0);
+    await lane.queue('second');
+    await lane.queue('third');
+    return settling(lane, hold, settlement, true);
+  });
+
+  repeat('TRN-08 settle of a turn that failed', async (lane) => {
+    const { hold } = await lane.run('first');
+    await lane.queue('second');
+    return settling(lane, hold, { status: 'failed', error: ERROR }, true);
+  });
+
+  repeat('TRN-06 settle of a turn that was interrupted', async (lane) => {
+    const [hold, { messages = [] }] = await answered(lane, 0);
+    await lane.queue('second', { whenBusy: 'interrupt' });
+    return settling(lane, hold, { status: 'cancelled', messages });
+  });
+
+  repeat('TRN-01 settle of a turn whose session expired', async (lane) => {
+    const [hold, settlement] = await answered(lane, 0);
+    await context.sessions.expire(lane.sessionId);
+    return settling(lane, hold, settlement, true);
+  });
+
+  for (const mode of [null, 'cancel', 'interrupt'] as const) {
+    const marked = mode === null ? '' : ` of a turn that was asked to stop (${mode})`;
+
+    repeat(`TRN-08 retry${marked}`, async (lane) => {
+      const hold = await running(lane, mode);
+      return { send: ({ turns }) => turns.retry(hold, { error: ERROR, delayMs: LONG_MS }), again: FENCED };
+    });
+
+    repeat(`TRN-14 release${marked}`, async (lane) => {
+      const hold = await running(lane, mode);
+      return { send: ({ turns }) => turns.release(hold, 0), again: FENCED };
+    });
+
+    repeat(`TRN-13 wait${marked}`, async (lane) => {
+      const hold = await running(lane, mode);
+      const wait = { signal: 'go', step: lane.step('go', null), timeoutMs: LONG_MS };
+      return { send: ({ turns }) => turns.wait(hold, wait), again: FENCED };
+    });
+  }
+
+  repeat('TRN-13 wait for a signal that came early', async (lane) => {
+    const claimed = await runningWithSteps(lane);
+    await lane.adapter.turns.signal(claimed.hold.turnId, 'go', { by: 'Ann' });
+    const wait = { signal: 'go', step: lane.step('go', null) };
+    return { send: ({ turns }) => turns.wait(claimed.hold, wait), again: same, look: claimed.look };
+  });
+
+  repeat('TRN-13 signal to a turn that waits for it', async (lane) => {
+    const { hold } = await waiting(lane);
+    await lane.queue('second');
+    return {
+      send: ({ turns }) => turns.signal(hold.turnId, 'go', { by: 'Ann' }),
+      again: (first) => ({ ...first, accepted: false, ring: false }),
+    };
+  });
+
+  repeat('TRN-13 signal that comes early', async (lane) => {
+    const { id } = await lane.queue('first');
+    return {
+      send: ({ turns }) => turns.signal(id, 'go', { by: 'Ann' }),
+      again: (first) => ({ ...first, accepted: false }),
+    };
+  });
+
+  repeat('TRN-09 cancel of the head', async (lane) => {
+    const { id } = await lane.queue('first');
+    await lane.queue('second');
+    return cancelling(id, 'cancel');
+  });
+
+  repeat('TRN-09 cancel of a turn behind it', async (lane) => {
+    await lane.run('first');
+    const { id } = await lane.queue('second');
+    await lane.queue('third');
+    return cancelling(id, 'cancel');
+  });
+
+  for (const mode of ['cancel', 'interrupt', 'rollback'] as const) {
+    repeat(`TRN-09 cancel of a waiting turn (${mode})`, async (lane) => {
+      const { hold } = await waiting(lane);
+      await lane.queue('second');
+      return cancelling(hold.turnId, mode);
+    });
+
+    repeat(`TRN-09 cancel of a running turn (${mode})`, async (lane) => {
+      const { hold } = await lane.run('first');
+      return cancelling(hold.turnId, mode);
+    });
+  }
+
+  repeat('BOT-30 saveStep', async (lane) => {
+    const { hold, look } = await runningWithSteps(lane);
+    const step = lane.step('charge', { id: 1 });
+    return { send: ({ turns }) => turns.saveStep(hold, step), again: same, look };
+  });
+
+  it('TRN-03 what a worker sends again late, after the turn was given to another, changes nothing', async () => {
+    const lane = await TestLane.open(context);
+    const { hold } = await lane.run('first');
+    const { turns } = lane.adapter;
+    await turns.release(hold, 0);
+    const successor = await lane.take();
+    const before = await lane.snapshot();
+
+    await expect(turns.release(hold, 0)).rejects.toMatchObject({ code: 'TURN_FENCED' });
+    expect(await lane.snapshot()).toEqual(before);
+    expect(await turns.renew(successor.hold, LONG_MS)).toEqual({});
+  });
+}
+
+function accepting(lane: TestLane, whenBusy: (typeof WHEN_BUSY)[number]) {
+  const request = lane.acceptRequest('new', { whenBusy });
+  const call: Pick<Call<Awaited<ReturnType<TestLane['accept']>>>, 'send' | 'again'> = {
+    send: ({ turns }) => turns.accept(request),
+    // Perhaps nobody was told the first time.
+    again: (first) => ({ ...first, duplicate: true, ring: true }),
+  };
+  return call;
+}
+
+function claiming(lane: TestLane, maxAttempts = 100) {
+  const request = lane.claimRequest({ maxAttempts, windows: { [DESK]: 10 } });
+  const call: Pick<Call<ClaimedTurn | null>, 'send' | 'again'> = {
+    send: ({ turns }) => turns.claim(lane.sessionId, request),
+    again: same,
+  };
+  return call;
+}
+
+function settling(
+  lane: TestLane,
+  hold: ClaimedTurn['hold'],
+  changes: Partial<TurnSettlement>,
+  andNext = false,
+): Pick<Call<Awaited<ReturnType<TestLane['settle']>>>, 'send' | 'again'> {
+  const settlement: TurnSettlement = { status: 'awaiting-input', messages: [], keepCheckpoints: 'all', ...changes };
+  const next = andNext ? lane.claimRequest({ windows: { [DESK]: 10 } }) : undefined;
+  return {
+    send: ({ turns }) => turns.settle(hold, settlement, next),
+    // Only the first one changed the session.
+    again: ({ sessionChange: _, ...first }) => first,
+  };
+}
+
+function cancelling(turnId: string, mode: CancelMode) {
+  const call: Pick<Call<{ ring: boolean }>, 'send' | 'again'> = {
+    send: ({ turns }) => turns.cancel(turnId, mode),
+    again: (first) => ({ ...first, ring: false }),
+  };
+  return call;
+}
+
+/** The hold of a running turn, and what to settle it with. */
+async function answered(lane: TestLane, turnIndex: number): Promise<[ClaimedTurn['hold'], Partial<TurnSettlement>]> {
+  const { hold, turn } = await lane.run(`turn ${turnIndex}`);
+  return [hold, lane.settlement(turn, turnIndex)];
+}
+
+async function running(lane: TestLane, mode: CancelMode | null): Promise<ClaimedTurn['hold']> {
+  const { hold } = await lane.run('first');
+  await lane.queue('second');
+  if (mode !== null) await lane.adapter.turns.cancel(hold.turnId, mode);
+  return hold;
+}
+
+/** A running turn; `look` shows its steps as well, which only a claim does. */
+async function runningWithSteps(lane: TestLane): Promise<ClaimedTurn & { look: () => Promise<unknown> }> {
+  const request = lane.claimRequest();
+  await lane.queue('first');
+  const claimed = await lane.take(request);
+  const look = async () => ({ lane: await lane.snapshot(), steps: (await lane.take(request)).steps });
+  return { ...claimed, look };
+}
+
+async function waiting(lane: TestLane): Promise<ClaimedTurn> {
+  const claimed = await lane.run('first');
+  await lane.adapter.turns.wait(claimed.hold, { signal: 'go', step: lane.step('go', null), timeoutMs: LONG_MS });
+  return claimed;
+}

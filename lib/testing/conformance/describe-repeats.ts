@@ -1,0 +1,167 @@
+import { type NewMessage } from '../../conversation/conversation.store.js';
+import { describeRepeatsOfSessions } from './describe-repeats-of-sessions.js';
+import { describeRepeatsOfTurns } from './describe-repeats-of-turns.js';
+import { itMayBeSentTwice, Refused } from './sent-twice.js';
+import { HOUR } from './session-fixtures.js';
+import { DESK, TestLane } from './test-lane.js';
+import { type ConformanceContext } from './target.js';
+
+/** Calls whose answer was lost are sent again: what every port does then. */
+export function describeRepeats(context: ConformanceContext): void {
+  describe('sent twice', () => {
+    describe('turns', () => describeRepeatsOfTurns(context));
+    describe('sessions', () => describeRepeatsOfSessions(context));
+    describe('checkpoints', () => describeRepeatsOfCheckpoints(context));
+    describe('conversations', () => describeRepeatsOfAppend(context));
+    describe('documents', () => describeRepeatsOfDocuments(context));
+    describe('leases', () => describeRepeatsOfLeases(context));
+  });
+}
+
+function describeRepeatsOfCheckpoints(context: ConformanceContext): void {
+  itMayBeSentTwice('BOT-20 append', context, async () => {
+    const lane = await withCheckpoints(3);
+    const next = lane.checkpoint(3);
+    return {
+      send: ({ checkpoints }) => checkpoints.append(next, 2),
+      again: () => new Refused('CHECKPOINT_CONFLICT'),
+      look: () => lane.snapshot(),
+    };
+  });
+
+  itMayBeSentTwice('BOT-21 prune', context, async () => {
+    const lane = await withCheckpoints(5);
+    return {
+      send: ({ checkpoints }) => checkpoints.prune(DESK, lane.sessionId, 2),
+      again: () => 0,
+      look: () => lane.snapshot(),
+    };
+  });
+
+  itMayBeSentTwice('BOT-20 delete', context, async () => {
+    const lane = await withCheckpoints(2);
+    return {
+      send: ({ checkpoints }) => checkpoints.delete(DESK, lane.sessionId),
+      again: () => undefined,
+      look: () => lane.snapshot(),
+    };
+  });
+
+  async function withCheckpoints(count: number): Promise<TestLane> {
+    const lane = await TestLane.open(context);
+    for (let index = 0; index < count; index += 1) {
+      await context.adapter.checkpoints.append(lane.checkpoint(index), 'all');
+    }
+    return lane;
+  }
+}
+
+function describeRepeatsOfAppend(context: ConformanceContext): void {
+  it('STA-03 append, sent again, adds its messages again, each time together', async () => {
+    const { clients } = context;
+    const { conversations } = context.adapter;
+    const sessionId = context.id();
+    const messages = ['a', 'b'].map((content): NewMessage => ({ id: context.id(), role: 'user', content }));
+    await conversations.append(sessionId, messages);
+    await conversations.append(sessionId, messages);
+    await Promise.all(
+      [clients[0], clients[clients.length - 1]].map((client) => client.conversations.append(sessionId, messages)),
+    );
+
+    const log = await conversations.page(sessionId);
+    expect(log.map(({ position, content }) => `${position}${content as string}`)).toEqual([
+      '1a',
+      '2b',
+      '3a',
+      '4b',
+      '5a',
+      '6b',
+      '7a',
+      '8b',
+    ]);
+  });
+}
+
+function describeRepeatsOfDocuments(context: ConformanceContext): void {
+  const documentAt = async (value?: string) => {
+    const { state } = context.adapter;
+    const address = { namespace: context.id(), scope: '', sessionId: context.id(), key: 'key' };
+    if (value !== undefined) await state.set(address, value, { ttlMs: HOUR });
+    return { address, look: () => state.get(address) };
+  };
+
+  itMayBeSentTwice('set of a new document with ifVersion', context, async () => {
+    const { address, look } = await documentAt();
+    return { send: ({ state }) => state.set(address, 'new', { ifVersion: 0 }), again: () => null, look };
+  });
+
+  itMayBeSentTwice('set over a version', context, async () => {
+    const { address, look } = await documentAt('old');
+    return { send: ({ state }) => state.set(address, 'new', { ifVersion: 1, ttlMs: HOUR }), again: () => null, look };
+  });
+
+  itMayBeSentTwice('delete', context, async () => {
+    const { address, look } = await documentAt('old');
+    return { send: ({ state }) => state.delete(address), again: () => false, look };
+  });
+
+  itMayBeSentTwice('extend', context, async () => {
+    const { address, look } = await documentAt('old');
+    return {
+      send: ({ state }) => state.extend(address, 2 * HOUR),
+      again: () => true,
+      // The time to live counts from the last call.
+      look: async () => ({ ...(await look()), expiresAt: 'later' }),
+    };
+  });
+
+  it('set without ifVersion, sent again, is another write of the same value', async () => {
+    const { state } = context.adapter;
+    const { address, look } = await documentAt();
+    const first = await state.set(address, 'new');
+    const second = await state.set(address, 'new');
+
+    expect([first, second]).toEqual([
+      { value: 'new', version: 1 },
+      { value: 'new', version: 2 },
+    ]);
+    expect(await look()).toEqual(second);
+  });
+}
+
+function describeRepeatsOfLeases(context: ConformanceContext): void {
+  const isFree = async (name: string): Promise<boolean> =>
+    (await context.adapter.leases.acquire(name, 'another', HOUR)) !== null;
+
+  itMayBeSentTwice('acquire', context, async () => {
+    const name = context.id();
+    return {
+      send: ({ leases }) => leases.acquire(name, 'mine', HOUR),
+      again: (first) => first,
+      look: () => isFree(name),
+    };
+  });
+
+  itMayBeSentTwice('renew', context, async () => {
+    const name = context.id();
+    const lease = await acquire(name);
+    return { send: ({ leases }) => leases.renew(lease, HOUR), again: () => true, look: () => isFree(name) };
+  });
+
+  it('release, sent again, frees nothing that another holds since', async () => {
+    const { leases } = context.adapter;
+    const name = context.id();
+    const lease = await acquire(name);
+    await Promise.all([leases.release(lease), leases.release(lease)]);
+    expect(await isFree(name)).toBe(true);
+    await leases.release(lease);
+
+    expect(await leases.acquire(name, 'third', HOUR)).toBeNull();
+  });
+
+  async function acquire(name: string) {
+    const lease = await context.adapter.leases.acquire(name, 'mine', HOUR);
+    if (!lease) throw new Error(`The lease ${name} should have been free.`);
+    return lease;
+  }
+}

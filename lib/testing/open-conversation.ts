@@ -1,0 +1,42 @@
+import { InvalidInputError } from '../common/sessions.error.js';
+import { type OrchestratorRef, orchestratorName } from '../orchestrator/orchestrator.decorators.js';
+import { type OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
+import { SessionNotFoundError } from '../session/session.errors.js';
+import { type CreateSessionInput } from '../session/session.inputs.js';
+import { UnknownOrchestratorError } from '../turn/turn.errors.js';
+import { Conversation, type ConversationHost } from './conversation.js';
+
+/** Whose conversation it is: what `SessionStore.create` takes for a new session, or the id of one that is there. */
+export type ConversationOptions = (CreateSessionInput | { readonly sessionId: string }) & {
+  /** Its class, definition or name. Needed when the application has several. */
+  readonly orchestrator?: OrchestratorRef | string;
+};
+
+/** See `SessionsTestingModule.conversation`. */
+export async function openConversation(
+  host: ConversationHost & { readonly registry: OrchestratorRegistry },
+  options: ConversationOptions,
+): Promise<Conversation> {
+  const { orchestrator, ...session } = { ...options };
+  const name = chosen(orchestrator, host.registry.names());
+  if (!('sessionId' in session)) return new Conversation(host, (await host.sessions.create(session)).id, name);
+  const existing = await host.sessions.get(session.sessionId);
+  if (!existing) throw new SessionNotFoundError(session.sessionId);
+  return new Conversation(host, existing.id, name);
+}
+
+function chosen(orchestrator: OrchestratorRef | string | undefined, known: readonly string[]): string {
+  if (orchestrator !== undefined) {
+    const name = typeof orchestrator === 'string' ? orchestrator : orchestratorName(orchestrator);
+    if (!known.includes(name)) throw new UnknownOrchestratorError(name, known);
+    return name;
+  }
+  const [only, ...others] = known;
+  if (only !== undefined && others.length === 0) return only;
+  throw new InvalidInputError(
+    'options.orchestrator',
+    only === undefined
+      ? 'is missing, and the application has none: list one in orchestrators.'
+      : `is missing, and the application has several: give one of ${known.join(', ')}.`,
+  );
+}

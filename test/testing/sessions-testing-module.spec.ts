@@ -1,0 +1,350 @@
+import 'reflect-metadata';
+import { Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import {
+  defineOrchestrator,
+  getOrchestratorToken,
+  InvalidInputError,
+  memoryAdapter,
+  type OrchestratorHandle,
+  SessionNotFoundError,
+  SESSIONS_ADAPTER,
+  SessionsConfigurationError,
+  SessionsModule,
+  SessionStore,
+  type TurnContext,
+  TurnService,
+  UnknownOrchestratorError,
+} from 'nestjs-agent-sessions';
+import { scriptedOrchestrator, SessionsTestingModule, TestClock } from 'nestjs-agent-sessions/testing';
+import { gate, rejection } from '../support/running-application.js';
+import { sqliteAdapter } from '../support/stores.js';
+import { fake, OrdersService, SupportDesk } from './support-desk.js';
+import { create } from './testing-application.js';
+
+const orders = { provide: OrdersService, useValue: fake };
+
+describe('SessionsTestingModule', () => {
+  it('NST-26 reads as the example of the documentation', async () => {
+    const app = await SessionsTestingModule.create({
+      orchestrators: [SupportDesk],
+      providers: [{ provide: OrdersService, useValue: fake }],
+    });
+    const chat = await app.conversation({ userId: 'ann' });
+    expect(await chat.say('where is order 7?')).toMatchObject({ reply: 'Order 7 is shipped.', turnIndex: 0 });
+    await app.clock.advance('2h');
+    await app.sweep();
+    expect(await chat.session()).toMatchObject({ state: 'suspended' });
+    await app.close();
+  });
+
+  it('NST-26 a conversation keeps its state, its messages and its turns', async () => {
+    const app = await create({ orchestrators: [SupportDesk], providers: [orders] });
+    const chat = await app.conversation({ userId: 'ann', workspaceId: 'acme', metadata: { locale: 'de' } });
+    expect(await chat.messages()).toEqual([]);
+
+    await chat.say({ text: 'where is order 7?', metadata: { channel: 'web' } });
+    expect(await chat.say('and now?')).toMatchObject({ reply: 'Order 7 is shipped.', turnIndex: 1 });
+    await chat.say('I want a refund', { idempotencyKey: 'third' });
+    await chat.say('I want a refund', { idempotencyKey: 'third' });
+
+    expect(await chat.session()).toMatchObject({ id: chat.sessionId, workspaceId: 'acme', metadata: { locale: 'de' } });
+    expect((await chat.messages()).map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'where is order 7?'],
+      ['assistant', 'Order 7 is shipped.'],
+      ['user', 'and now?'],
+      ['assistant', 'Order 7 is shipped.'],
+      ['user', 'I want a refund'],
+      ['assistant', 'Which order is it about?'],
+    ]);
+    expect((await chat.messages())[0]?.metadata).toEqual({ channel: 'web' });
+    expect((await chat.turns()).map(({ position, status }) => [position, status])).toEqual([
+      [1, 'awaiting-input'],
+      [2, 'awaiting-input'],
+      [3, 'awaiting-input'],
+    ]);
+  });
+
+  it('NST-26 gives all messages and turns of a long conversation', async () => {
+    const app = await create({ orchestrators: [counting()] });
+    const chat = await app.conversation({ userId: 'ann' });
+    const turns = app.get(TurnService);
+
+    for (let sent = 0; sent < 1001; sent += 50) {
+      const batch = Array.from({ length: Math.min(50, 1001 - sent) }, (_, i) => `${sent + i}`);
+      await Promise.all(batch.map((text) => turns.submit('counting', text, { sessionId: chat.sessionId })));
+      await app.clock.advance(0);
+    }
+
+    expect((await chat.turns()).map(({ request }) => request.input.text)).toEqual(
+      Array.from({ length: 1001 }, (_, i) => `${i}`),
+    );
+    expect(await chat.messages()).toHaveLength(2002);
+  });
+
+  it('NST-26 asks which of several orchestrators, and takes a class, a definition or a name', async () => {
+    const other = counting();
+    const app = await create({ orchestrators: [SupportDesk, other], providers: [orders] });
+
+    const error = await rejection(app.conversation({ userId: 'ann' }), InvalidInputError);
+    expect(error.message).toBe(
+      'options.orchestrator is missing, and the application has several: give one of support-desk, counting.',
+    );
+    for (const orchestrator of [SupportDesk, other, 'counting']) {
+      const chat = await app.conversation({ userId: 'ann', orchestrator });
+      expect(chat.orchestrator).toBe(orchestrator === SupportDesk ? 'support-desk' : 'counting');
+      expect(await chat.say('order 3')).toMatchObject({ turnIndex: 0 });
+    }
+    expect(
+      await rejection(app.conversation({ userId: 'ann', orchestrator: 'desk' }), UnknownOrchestratorError),
+    ).toEqual(new UnknownOrchestratorError('desk', ['support-desk', 'counting']));
+  });
+
+  it('NST-26 says so when there is no orchestrator to talk to', async () => {
+    const app = await create();
+
+    const error = await rejection(app.conversation({ userId: 'ann' }), InvalidInputError);
+
+    expect(error.message).toBe(
+      'options.orchestrator is missing, and the application has none: list one in orchestrators.',
+    );
+  });
+
+  it('NST-26 a conversation goes on in a session that is there', async () => {
+    const app = await create({ orchestrators: [counting()] });
+    const { id: sessionId } = await app.get(SessionStore).create({ userId: 'bob' });
+
+    await (await app.conversation({ sessionId })).say('one');
+    const again = await app.conversation({ sessionId });
+
+    expect(await again.say('two')).toMatchObject({ sessionId, turnIndex: 1 });
+    expect(await again.session()).toMatchObject({ userId: 'bob' });
+    await rejection(app.conversation({ sessionId: 'unknown' }), SessionNotFoundError);
+  });
+
+  it('NST-26 refuses what is no session, as the store does', async () => {
+    const app = await create({ orchestrators: [counting()] });
+
+    expect(await rejection(app.conversation({ userId: '' }), InvalidInputError)).toMatchObject({
+      path: 'input.userId',
+    });
+    expect(await rejection(app.conversation(undefined as never), InvalidInputError)).toMatchObject({
+      path: 'input.userId',
+    });
+    const chat = await app.conversation({ userId: 'ann' });
+    expect(await rejection(chat.say(''), InvalidInputError)).toMatchObject({ path: 'input.text' });
+    expect(await rejection(chat.say('hi', { sessionId: 'other', x: 1 } as object), InvalidInputError)).toMatchObject({
+      path: 'options.x',
+    });
+  });
+
+  it('NST-26 takes orchestrators and providers from imported modules, and overrides them', async () => {
+    @Module({
+      imports: [SessionsModule.forFeature([SupportDesk])],
+      providers: [OrdersService, SupportDesk],
+    })
+    class DeskModule {}
+    const lost: OrdersService = { find: async (id) => ({ id, status: 'lost' }) };
+
+    const app = await create({
+      imports: [DeskModule],
+      override: (builder) => builder.overrideProvider(OrdersService).useValue(lost),
+    });
+
+    const chat = await app.conversation({ userId: 'ann' });
+    expect(await chat.say('order 9')).toMatchObject({ reply: 'Order 9 is lost.' });
+    expect(app.get(OrdersService)).toBe(lost);
+    expect(app.get<OrchestratorHandle>(getOrchestratorToken(SupportDesk)).version).toBe('3');
+  });
+
+  it('NST-26 a definition takes the place of an imported orchestrator', async () => {
+    @Module({ imports: [SessionsModule.forFeature([SupportDesk])], providers: [OrdersService] })
+    class DeskModule {}
+
+    const app = await create({ imports: [DeskModule], orchestrators: [scriptedOrchestrator(SupportDesk, ['Hello.'])] });
+
+    const chat = await app.conversation({ userId: 'ann' });
+    expect(await chat.say('order 9')).toMatchObject({ reply: 'Hello.' });
+  });
+
+  it('NST-26 applications do not see each other', async () => {
+    const [one, other] = [
+      await create({ orchestrators: [scriptedOrchestrator('desk', ['One.'])] }),
+      await create({ orchestrators: [scriptedOrchestrator('desk', ['Other.'])] }),
+    ];
+    const inOne = await one.conversation({ userId: 'ann', id: 'same' });
+    const inOther = await other.conversation({ userId: 'ann', id: 'same' });
+
+    expect(await inOne.say('hi')).toMatchObject({ reply: 'One.' });
+    expect(await inOther.say('hi')).toMatchObject({ reply: 'Other.' });
+    const before = other.clock.now();
+    await one.clock.advance('2h');
+    await Promise.all([one.sweep(), other.sweep()]);
+
+    expect(other.clock.now()).toBe(before);
+    expect(await inOne.session()).toMatchObject({ state: 'suspended' });
+    expect(await inOther.session()).toMatchObject({ state: 'active' });
+  });
+
+  it('NST-26 an application goes on with the store and the clock of one that was closed', async () => {
+    const clock = new TestClock();
+    const adapter = memoryAdapter({ clock: clock.now });
+    const first = await create({ adapter, clock, orchestrators: [counting()] });
+    const before = await first.conversation({ userId: 'ann' });
+    await before.say('one');
+    await first.close();
+
+    const second = await create({ adapter, clock, orchestrators: [counting()] });
+    const after = await second.conversation({ sessionId: before.sessionId });
+
+    expect(second.clock).toBe(clock);
+    expect(await after.say('two')).toMatchObject({ reply: '2', turnIndex: 1 });
+  });
+
+  it('NST-26 runs on a store with a time of its own, and says that its clock cannot move it', async () => {
+    const app = await create({ adapter: sqliteAdapter(), orchestrators: [counting()] });
+    const chat = await app.conversation({ userId: 'ann' });
+
+    expect(await chat.say('one')).toMatchObject({ reply: '1' });
+    await app.sweep();
+    expect(await chat.session()).toMatchObject({ state: 'active' });
+    expect(() => app.clock).toThrow(SessionsConfigurationError);
+    expect(() => app.clock).toThrow('The adapter was given without a clock.');
+  });
+});
+
+describe('SessionsTestingModule.close', () => {
+  it('NST-26 stops what runs, lets go of everything, and may be called again', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    const stopped: unknown[] = [];
+    const entered = gate();
+    const blocked = defineOrchestrator({
+      name: 'blocked',
+      intents: {
+        wait: async ({ signal }: TurnContext) => {
+          entered.open();
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          stopped.push(signal.reason);
+        },
+      },
+    });
+    const app = await create({ orchestrators: [blocked], providers: [Resource] });
+    const chat = await app.conversation({ userId: 'ann' });
+    await app.get(TurnService).submit('blocked', 'hi', { sessionId: chat.sessionId });
+    await entered.pass();
+    expect(timers()).toBeGreaterThan(before);
+
+    await Promise.all([app.close(), app.close()]);
+    await app.close();
+
+    expect(stopped).toHaveLength(1);
+    expect(app.get(Resource).closed).toBe(1);
+    expect(timers()).toBeLessThanOrEqual(before);
+  });
+
+  it('NST-26 is what `await using` calls', async () => {
+    let resource: Resource;
+    {
+      await using app = await SessionsTestingModule.create({ providers: [Resource] });
+      resource = app.get(Resource);
+      expect(resource.closed).toBe(0);
+    }
+    expect(resource.closed).toBe(1);
+  });
+
+  it('NST-26 its clock may be moved afterwards', async () => {
+    const app = await create({ orchestrators: [counting()] });
+    const before = app.clock.now();
+    await app.close();
+
+    await app.clock.advance('1h');
+
+    expect(app.clock.now()).toBe(before + 3_600_000);
+  });
+});
+
+describe('what SessionsTestingModule.create refuses', () => {
+  it.each([
+    ['a wrong option', { ttlSeconds: -1 }, 'The option ttlSeconds must be an integer from 1 to'],
+    ['an unknown option', { orchestratos: [] }, 'The option orchestratos is not a known key.'],
+    ['a wrong option of turns', { turns: { leaseMs: 1 } }, 'The option turns.leaseMs must be an integer'],
+    ['retries that are no object', { turns: { retry: 5 } }, 'The option turns.retry must be an object.'],
+    [
+      'a backoff that is null',
+      { turns: { retry: { backoff: null } } },
+      'The option turns.retry.backoff must be an object.',
+    ],
+    ['turns that are null', { turns: null }, 'The option turns must be an object.'],
+    ['a sweep that is no object', { sweep: true }, 'The option sweep must be an object.'],
+    [
+      'a queue of the test',
+      { turns: { queue: {} } },
+      'SessionsTestingModule has a queue of its own; leave out turns.queue.',
+    ],
+    ['a clock that is none', { clock: Date.now }, 'SessionsTestingModule: The option clock must be a TestClock.'],
+    ['an adapter that is none', { adapter: {} }, 'The option adapter must be a SessionsAdapter'],
+    ['a class that is no orchestrator', { orchestrators: [OrdersService] }, 'OrdersService is no orchestrator.'],
+    [
+      'imports with a forRoot',
+      { imports: [SessionsModule.forRoot()] },
+      'SessionsTestingModule brings its own SessionsModule.forRoot()',
+    ],
+    [
+      'two definitions of one name',
+      { orchestrators: [scriptedOrchestrator('desk', []), scriptedOrchestrator('desk', [])] },
+      'Two orchestrators are named "desk"',
+    ],
+  ])('NST-26 %s', async (_, options, message) => {
+    const error = await rejection(SessionsTestingModule.create(options as object), SessionsConfigurationError);
+
+    expect(error.message).toContain(message);
+  });
+
+  it('NST-26 lets go of an application that does not start', async () => {
+    const resource = new Resource();
+    const broken = { provide: 'broken', useValue: { onApplicationBootstrap: () => Promise.reject(new Error('no')) } };
+
+    await expect(
+      SessionsTestingModule.create({ providers: [{ provide: Resource, useValue: resource }, broken] }),
+    ).rejects.toThrow('no');
+
+    expect(resource.closed).toBe(1);
+  });
+});
+
+describe('TestClock in a module of Nest’s own Test', () => {
+  it('NST-26 moves the time of the store', async () => {
+    const clock = new TestClock();
+    const module = await Test.createTestingModule({
+      imports: [SessionsModule.forRoot({ adapter: memoryAdapter({ clock: clock.now }), sweep: false })],
+    }).compile();
+    await module.init();
+    const sessions = module.get(SessionStore);
+    const { id } = await sessions.create({ userId: 'ann' });
+    await sessions.touch(id);
+
+    await clock.advance('61m');
+
+    expect(await sessions.sweepStale()).toMatchObject([{ id, state: 'suspended' }]);
+    expect(module.get(SESSIONS_ADAPTER)).toBeDefined();
+    await module.close();
+  });
+});
+
+/** Something that an application must let go of. */
+@Injectable()
+class Resource implements OnApplicationShutdown {
+  closed = 0;
+
+  onApplicationShutdown(): void {
+    this.closed += 1;
+  }
+}
+
+function counting() {
+  return defineOrchestrator({
+    name: 'counting',
+    intents: { count: ({ turnIndex }: TurnContext) => `${turnIndex + 1}` },
+  });
+}

@@ -1,0 +1,52 @@
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants, readdirSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** A program on PATH, or in one of some more folders; a `*` stands for any one folder, the latest version first. */
+export function findProgram(name: string, folders: readonly string[] = []): string | undefined {
+  const onPath = (process.env.PATH ?? '').split(delimiter);
+  return [...onPath, ...folders.flatMap(expand)].map((folder) => join(folder, name)).find(isExecutable);
+}
+
+/**
+ * Installs a Debian package where that is allowed, which is to root on Debian.
+ * @throws with the command that somebody else must run
+ */
+export function installPackage(name: string): void {
+  const aptGet = findProgram('apt-get');
+  if (!aptGet || process.getuid?.() !== 0) {
+    throw new Error(
+      `${name} is needed by the tests and is not installed. Run: sudo apt-get install -y ${name}\n` +
+        'or give the tests a server of your own, see docs/contributing.md.',
+    );
+  }
+  const quietly = { stdio: ['ignore', 'ignore', 'inherit'] as const, env: { ...process.env, ...NON_INTERACTIVE } };
+  execFileSync(aptGet, ['update', '-qq'], { ...quietly, stdio: [...quietly.stdio] });
+  execFileSync(aptGet, ['install', '-y', '-qq', '--no-install-recommends', name], {
+    ...quietly,
+    stdio: [...quietly.stdio],
+  });
+}
+
+const NON_INTERACTIVE = { DEBIAN_FRONTEND: 'noninteractive' };
+
+function expand(folder: string): string[] {
+  const [before, after] = folder.split('*');
+  if (after === undefined) return [folder];
+  try {
+    return readdirSync(before)
+      .sort((a, b) => Number(b) - Number(a))
+      .map((version) => join(before, version, after));
+  } catch {
+    return [];
+  }
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

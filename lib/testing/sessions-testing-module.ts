@@ -65,6 +65,8 @@ export class SessionsTestingModule implements AsyncDisposable {
       assertOneRoot(module);
       const application = typeof http === 'function' ? http(module) : http ? module.createNestApplication() : null;
       await (application ?? module).init();
+      // Fastify takes no requests before.
+      await (application?.getHttpAdapter().getInstance() as Partial<Ready> | undefined)?.ready?.();
       return new SessionsTestingModule(module, application, time);
     } catch (error) {
       await module.close().catch(() => undefined);
@@ -85,7 +87,7 @@ export class SessionsTestingModule implements AsyncDisposable {
   }
 
   /**
-   * The Nest application, initialised: `request(app.http.getHttpServer())`.
+   * The Nest application, ready for requests: `request(app.http.getHttpServer())`.
    * @throws SessionsConfigurationError unless `http` was asked for
    */
   get http(): INestApplication {
@@ -151,6 +153,11 @@ export class SessionsTestingModule implements AsyncDisposable {
       await this.time?.queue.rest();
     } while ((await this.get(LaneReconciler).ringDue()) > 0);
   }
+}
+
+/** A server that says when it is ready. */
+interface Ready {
+  ready(): PromiseLike<unknown>;
 }
 
 function assertOneRoot(module: TestingModule): void {

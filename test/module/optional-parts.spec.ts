@@ -6,7 +6,16 @@ import { temporaryFolder } from '../support/stores.js';
 
 /** Runs against the built package, in processes of their own: what is loaded, and what is missing, shows only there. */
 const project = process.cwd();
-const OPTIONAL = ['typeorm', 'ioredis', 'bullmq', 'better-sqlite3', '@nestjs/terminus', '@nestjs/swagger'];
+const OPTIONAL = [
+  'typeorm',
+  'ioredis',
+  'bullmq',
+  'better-sqlite3',
+  '@nestjs/terminus',
+  '@nestjs/swagger',
+  '@nestjs/testing',
+  'ms',
+];
 
 describe('the optional parts', () => {
   it('NST-04 importing the root entry loads none of them, and neither does an application without them', async () => {
@@ -53,6 +62,24 @@ describe('the optional parts', () => {
 
     expect(output).toBe(
       `true The package ${missing} is needed here and is not installed. Run: npm install ${missing}\n`,
+    );
+  });
+
+  it('NST-04 NST-26 the testing module needs @nestjs/testing when it is created; the rest of /testing does without', async () => {
+    const output = await run(
+      `
+      import { SessionsConfigurationError } from 'nestjs-agent-sessions';
+      import { describeSessionsAdapter, scriptedOrchestrator, SessionsTestingModule, TestClock } from 'nestjs-agent-sessions/testing';
+      await new TestClock().advance('2h');
+      scriptedOrchestrator('desk', ['Hello.']);
+      const error = await SessionsTestingModule.create().then(() => null, (error) => error);
+      console.log(typeof describeSessionsAdapter, error instanceof SessionsConfigurationError, error.message);
+      `,
+      { cwd: installationWithout('@nestjs/testing') },
+    );
+
+    expect(output).toBe(
+      'function true The package @nestjs/testing is needed here and is not installed. Run: npm install @nestjs/testing\n',
     );
   });
 

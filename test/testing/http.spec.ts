@@ -1,0 +1,120 @@
+import 'reflect-metadata';
+import { Body, Controller, Injectable, Post, UseGuards, ValidationPipe } from '@nestjs/common';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { IsString } from 'class-validator';
+import request from 'supertest';
+import {
+  CurrentSession,
+  InjectOrchestrator,
+  OrchestratorHandle,
+  type Session,
+  SessionGuard,
+  SessionsConfigurationError,
+  type TurnResult,
+  UseSession,
+} from 'nestjs-agent-sessions';
+import {
+  scriptedOrchestrator,
+  type SessionsTestingModule,
+  type SessionsTestingOptions,
+} from 'nestjs-agent-sessions/testing';
+import { HeaderAuthGuard } from '../http/http-app.js';
+import { SupportDesk } from './support-desk.js';
+import { create } from './testing-application.js';
+
+class SayDto {
+  @IsString()
+  text!: string;
+}
+
+@Injectable()
+class Greeter {
+  greeting(): string {
+    return 'Hi, ';
+  }
+}
+
+/** A controller of an application, as its users write it. */
+@Controller('chat')
+@UseGuards(HeaderAuthGuard, SessionGuard)
+class ChatController {
+  constructor(
+    @InjectOrchestrator(SupportDesk) private readonly desk: OrchestratorHandle,
+    private readonly greeter: Greeter,
+  ) {}
+
+  @Post()
+  @UseSession()
+  async say(@CurrentSession() session: Session, @Body() body: SayDto): Promise<TurnResult> {
+    const result = await this.desk.execute(body.text, { sessionId: session.id });
+    return { ...result, reply: this.greeter.greeting() + result.reply };
+  }
+}
+
+describe('SessionsTestingModule.http', () => {
+  it.each<[string, NonNullable<SessionsTestingOptions['http']>]>([
+    ['Express', true],
+    ['Fastify', (module) => module.createNestApplication(new FastifyAdapter())],
+  ])('NST-26 serves controllers and guards over a scripted orchestrator, on %s', async (_, http) => {
+    const desk = scriptedOrchestrator(SupportDesk, ['order 7 is shipped.']);
+    const app = await start({ orchestrators: [desk], http });
+    const chat = await app.conversation({ userId: 'ann' });
+    const post = (user: string, text = 'where is order 7?') =>
+      request(app.http.getHttpServer() as never)
+        .post('/chat')
+        .set({ 'x-user-id': user, 'x-session-id': chat.sessionId })
+        .send({ text });
+
+    await post('bob').expect(404);
+    const answer = await post('ann').expect(201);
+
+    expect(answer.body).toMatchObject({ reply: 'Hi, order 7 is shipped.', turnIndex: 0, sessionId: chat.sessionId });
+    expect(desk.inputs).toEqual([{ text: 'where is order 7?' }]);
+    expect(await chat.session()).toMatchObject({ state: 'active' });
+    await post('ann', '').expect(400);
+
+    await app.clock.advance('2h');
+    await app.sweep();
+    expect(await chat.session()).toMatchObject({ state: 'suspended' });
+  });
+
+  it('NST-26 the function sets the application up', async () => {
+    const app = await start({
+      orchestrators: [scriptedOrchestrator(SupportDesk, ['yes.'])],
+      http: (module) => module.createNestApplication().setGlobalPrefix('api').useGlobalPipes(new ValidationPipe()),
+    });
+    const { sessionId } = await app.conversation({ userId: 'ann' });
+    const post = (body: object) =>
+      request(app.http.getHttpServer() as never)
+        .post('/api/chat')
+        .set({ 'x-user-id': 'ann', 'x-session-id': sessionId })
+        .send(body);
+
+    await post({ text: 7 }).expect(400);
+    await post({ text: 'hi' }).expect(201);
+  });
+
+  it('NST-26 close closes a server that listens', async () => {
+    const app = await start({ orchestrators: [scriptedOrchestrator(SupportDesk, [])], http: true });
+    await app.http.listen(0);
+    const url = await app.http.getUrl();
+    expect((await fetch(`${url}/chat`, { method: 'POST' })).status).toBe(401);
+
+    await app.close();
+
+    await expect(fetch(`${url}/chat`, { method: 'POST' })).rejects.toThrow('fetch failed');
+  });
+
+  it('NST-26 says how to ask for it', async () => {
+    const app = await start({ orchestrators: [scriptedOrchestrator(SupportDesk, [])] });
+
+    expect(() => app.http).toThrow(SessionsConfigurationError);
+    expect(() => app.http).toThrow(
+      'There is no HTTP application. Ask for it: SessionsTestingModule.create({ http: true })',
+    );
+  });
+});
+
+function start(options: SessionsTestingOptions): Promise<SessionsTestingModule> {
+  return create({ controllers: [ChatController], providers: [Greeter], ...options });
+}

@@ -1,0 +1,174 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type JsonObject, type JsonValue } from '../../common/json.js';
+import { type NewMessage } from '../../conversation/conversation.store.js';
+import { type Message } from '../../conversation/message.js';
+import { HOUR, insertIdle, PLENTY, RULES } from './session-fixtures.js';
+import { DESK, TestLane } from './test-lane.js';
+import { type ConformanceContext } from './target.js';
+
+const MIB = 1_048_576;
+/** The most that the options of the module and of orchestrators can allow: metadata, and a state. */
+const LARGEST = 16 * MIB;
+/** What is not bounded, or by default far below. */
+const LARGE = MIB;
+
+/**
+ * The largest values that the services let through come back whole, and so does what is many. A failure does not
+ * print what differs: a mebibyte helps nobody.
+ */
+export function describeSizes(context: ConformanceContext): void {
+  describe('sizes', () => {
+    let lane: TestLane;
+
+    beforeEach(async () => {
+      lane = await TestLane.open(context);
+    });
+
+    // The other tests should not have to carry it.
+    afterEach(async () => {
+      await context.sessions.delete(lane.sessionId);
+    });
+
+    it('TRN-07 takes a large input, attributes and answer of a turn', async () => {
+      const request = { input: { text: text(LARGE), content: [{ type: 'text', text: text(LARGE) }] } };
+      const attributes = sized(16_384);
+      const accepted = await lane.queue('', { request, attributes });
+      expectSame([accepted.request, accepted.attributes], [request, attributes]);
+      const { hold, turn } = await lane.take();
+      expectSame([turn.request, turn.attributes], [request, attributes]);
+
+      const answer = { reply: { text: text(LARGE), data: sized(LARGE) }, report: sized(LARGE) };
+      const message: NewMessage = { id: context.id(), role: 'assistant', content: text(LARGE), metadata: sized(LARGE) };
+      await lane.settle(hold, { ...answer, messages: [message] });
+
+      const stored = await lane.get(turn.id);
+      expectSame([stored?.reply, stored?.report], [answer.reply, answer.report]);
+      const [said] = await lane.messages();
+      expectSame(contentOf(said), contentOf(message));
+    });
+
+    it('TRN-07 takes an input of 4 MiB', async () => {
+      const request = { input: { text: 'x'.repeat(4 * MIB) } };
+      const { id } = await lane.queue('', { request });
+      expectSame((await lane.get(id))?.request, request);
+    });
+
+    it('BOT-20 takes the largest state that the options can allow to an orchestrator', async () => {
+      const { hold, turn } = await lane.run('hello');
+      const state = sized(LARGEST);
+      await lane.settle(hold, { checkpoint: { ...lane.checkpoint(0, turn.id), state } });
+
+      expectSame((await context.adapter.checkpoints.load(DESK, lane.sessionId))?.state, state);
+    });
+
+    it('SES-12 takes the largest metadata that the options can allow to a session, to the byte', async () => {
+      const metadata = sized(LARGEST);
+      await context.sessions.mergeMetadata(lane.sessionId, metadata, LARGEST);
+      expectSame((await context.sessions.fetchById(lane.sessionId))?.metadata, metadata);
+    });
+
+    it('BOT-30 TRN-13 takes large results of steps and payloads of signals', async () => {
+      const { turns } = context.adapter;
+      const { hold, turn } = await lane.run('hello');
+      const value = sized(LARGE);
+      const saved = await turns.saveStep(hold, lane.step('ask', value));
+      expectSame(saved.value, value);
+      await turns.signal(turn.id, 'go', value);
+      const { received } = await turns.wait(hold, { signal: 'go', step: lane.step('go', null) });
+      expectSame(received?.payload, value);
+      await turns.release(hold, 0);
+
+      const { steps } = await lane.take();
+      const stored = Object.fromEntries(steps.map((step) => [step.name, step.value]));
+      expectSame([stored.ask, stored.go], [value, { received: true, payload: value }]);
+    });
+
+    it('takes a large document', async () => {
+      const { state } = context.adapter;
+      const address = { namespace: context.id(), scope: '', sessionId: lane.sessionId, key: 'key' };
+      const value = sized(LARGE);
+      await state.set(address, value);
+      expectSame((await state.get(address))?.value, value);
+    });
+
+    it('STA-03 takes 1,000 messages in one settle, and gives them back in one window', async () => {
+      const { hold } = await lane.run('first');
+      const messages = many(1000, (n): NewMessage => ({ id: context.id(), role: 'user', content: `message ${n}` }));
+      await lane.settle(hold, { messages });
+      await lane.queue('second');
+      const { history } = await lane.take({ windows: { [DESK]: 10_000 } });
+
+      expect(history.map(contentOf)).toEqual(messages.map(contentOf));
+      expect(history.map(({ position }) => position)).toEqual(many(1000, (n) => n + 1));
+      expect(await context.adapter.conversations.page(lane.sessionId, { limit: 10_000 })).toEqual(history);
+    });
+
+    it('BOT-30 takes 200 steps of a turn', async () => {
+      const { hold } = await lane.run('hello');
+      const steps = many(200, (n) => ({ ...lane.step('ask', n), occurrence: n }));
+      for (const step of steps) await lane.adapter.turns.saveStep(hold, step);
+      await lane.adapter.turns.release(hold, 0);
+
+      const stored = [...(await lane.take()).steps].sort((a, b) => a.occurrence - b.occurrence);
+      expect(stored).toEqual(steps);
+    });
+
+    it('TRN-07 takes 500 queued turns, lists them in one page and supersedes them at once', async () => {
+      const texts = many(500, (n) => `turn ${n}`);
+      await Promise.all(texts.map((each) => lane.accept(each, { maxQueued: 1000 })));
+      expect((await lane.list()).map(({ request }) => request.input.text)).toEqual(texts);
+
+      await lane.queue('new', { whenBusy: 'latest' });
+      expect(await lane.drain()).toEqual(['new']);
+    });
+
+    it('SES-06 takes as many surfaces as the options can allow to a session', async () => {
+      const surfaces = many(1000, (n) => `surface ${n}`);
+      const userId = context.id();
+      const { session } = await context.sessions.create(
+        { id: context.id(), userId, attachedSurfaces: surfaces, metadata: {} },
+        { ...RULES, maxSurfaces: 1000 },
+      );
+      expect((await context.sessions.fetchById(session.id))?.attachedSurfaces).toEqual(surfaces);
+      expect(await context.sessions.count({ userId, surfaceId: 'surface 999' })).toBe(1);
+    });
+
+    it('SES-04 SES-09 SES-10 SES-11 finds 1,000 sessions in one page, and sweeps 500 in one batch', async () => {
+      await context.sessions.expireStale({ idleMs: HOUR, maxMs: HOUR }, PLENTY);
+      await context.sessions.suspendStale(HOUR, PLENTY);
+      const userId = context.id();
+      const idle = await insertIdle(context, 2 * HOUR, { userId });
+      await Promise.all(many(999, () => context.sessions.insert({ ...idle, id: context.id() })));
+
+      expect(await context.sessions.fetchMany({ userId, limit: 1000 })).toHaveLength(1000);
+      expect(await context.sessions.suspendStale(HOUR, 500)).toHaveLength(500);
+      expect(await context.sessions.expireStale({ idleMs: HOUR }, 500)).toHaveLength(500);
+      expect(await context.sessions.count({ userId, state: 'expired' })).toBe(500);
+    });
+  });
+}
+
+function many<T>(count: number, make: (n: number) => T): T[] {
+  return Array.from({ length: count }, (_, n) => make(n));
+}
+
+/** Text of some bytes as UTF-8, of one to four bytes a character. */
+function text(bytes: number): string {
+  const piece = 'aé日👩';
+  return piece.repeat(Math.floor(bytes / Buffer.byteLength(piece))).padEnd(bytes % Buffer.byteLength(piece), '.');
+}
+
+/** An object that takes just so many bytes as JSON. */
+function sized(bytes: number): JsonObject {
+  const object = { list: [1, 2, 3], nested: { flag: true }, text: '' };
+  const rest = bytes - Buffer.byteLength(JSON.stringify(object));
+  return { ...object, text: 'x'.repeat(rest) };
+}
+
+function contentOf({ id, role, content, metadata }: Message | NewMessage): JsonValue {
+  return [id, role, content, metadata ?? null];
+}
+
+function expectSame(actual: unknown, expected: unknown): void {
+  expect(isDeepStrictEqual(actual, expected)).toBe(true);
+}

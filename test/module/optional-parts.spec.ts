@@ -14,7 +14,6 @@ const OPTIONAL = [
   '@nestjs/terminus',
   '@nestjs/swagger',
   '@nestjs/testing',
-  'ms',
 ];
 
 describe('the optional parts', () => {

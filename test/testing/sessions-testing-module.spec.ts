@@ -17,6 +17,7 @@ import {
   UnknownOrchestratorError,
 } from 'nestjs-agent-sessions';
 import { scriptedOrchestrator, SessionsTestingModule, TestClock } from 'nestjs-agent-sessions/testing';
+import { eventually } from '../support/eventually.js';
 import { gate, rejection } from '../support/running-application.js';
 import { sqliteAdapter } from '../support/stores.js';
 import { fake, OrdersService, SupportDesk } from './support-desk.js';
@@ -157,6 +158,22 @@ describe('SessionsTestingModule', () => {
     expect(app.get<OrchestratorHandle>(getOrchestratorToken(SupportDesk)).version).toBe('3');
   });
 
+  it('NST-26 imported modules may inject the services, as with isGlobal, unless it is false', async () => {
+    @Injectable()
+    class Desk {
+      constructor(readonly sessions: SessionStore) {}
+    }
+    @Module({ providers: [Desk] })
+    class DeskModule {}
+
+    const app = await create({ imports: [DeskModule] });
+
+    expect(app.get(Desk).sessions).toBe(app.get(SessionStore));
+    await expect(SessionsTestingModule.create({ imports: [DeskModule], isGlobal: false })).rejects.toThrow(
+      /resolve dependencies of the Desk/,
+    );
+  });
+
   it('NST-26 a definition takes the place of an imported orchestrator', async () => {
     @Module({ imports: [SessionsModule.forFeature([SupportDesk])], providers: [OrdersService] })
     class DeskModule {}
@@ -240,7 +257,7 @@ describe('SessionsTestingModule.close', () => {
 
     expect(stopped).toHaveLength(1);
     expect(app.get(Resource).closed).toBe(1);
-    expect(timers()).toBeLessThanOrEqual(before);
+    await eventually(() => timers() <= before, { what: 'the end of every timer' });
   });
 
   it('NST-26 is what `await using` calls', async () => {
@@ -314,22 +331,47 @@ describe('what SessionsTestingModule.create refuses', () => {
 });
 
 describe('TestClock in a module of Nest’s own Test', () => {
-  it('NST-26 moves the time of the store', async () => {
-    const clock = new TestClock();
-    const module = await Test.createTestingModule({
-      imports: [SessionsModule.forRoot({ adapter: memoryAdapter({ clock: clock.now }), sweep: false })],
-    }).compile();
+  it('NST-26 moves the time of the store, and what falls due is found before long', async () => {
+    const { adapter, clock, chat } = fixture();
+    @Module({
+      imports: [
+        SessionsModule.forRoot({
+          sweep: false,
+          turns: { reconcileMs: 10, retry: { backoff: { type: 'fixed', delayMs: 30_000 } } },
+        }),
+        SessionsModule.forFeature([chat]),
+      ],
+    })
+    class AppModule {}
+    const module = await Test.createTestingModule({ imports: [AppModule] })
+      .overrideProvider(SESSIONS_ADAPTER)
+      .useValue(adapter)
+      .compile();
     await module.init();
-    const sessions = module.get(SessionStore);
-    const { id } = await sessions.create({ userId: 'ann' });
-    await sessions.touch(id);
+    const sessions = module.get(SessionStore, { strict: false });
+    const turns = module.get(TurnService, { strict: false });
+    const { id: sessionId } = await sessions.create({ userId: 'ann' });
+    const { id } = await turns.submit('chat', 'hi', { sessionId });
+    await eventually(async () => (await turns.get(id))?.failures === 1);
 
+    await clock.advance('30s');
+    expect(await turns.result(id)).toMatchObject({ reply: 'up' });
     await clock.advance('61m');
 
-    expect(await sessions.sweepStale()).toMatchObject([{ id, state: 'suspended' }]);
-    expect(module.get(SESSIONS_ADAPTER)).toBeDefined();
+    expect(await sessions.sweepStale()).toMatchObject([{ id: sessionId, state: 'suspended' }]);
     await module.close();
   });
+
+  function fixture() {
+    const clock = new TestClock();
+    const chat = scriptedOrchestrator('chat', [
+      ({ attempt }) => {
+        if (attempt === 1) throw new Error('down');
+        return 'up';
+      },
+    ]);
+    return { clock, chat, adapter: memoryAdapter({ clock: clock.now }) };
+  }
 });
 
 /** Something that an application must let go of. */

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  type AcceptTurn,
   defineOrchestrator,
   InvalidInputError,
   memoryAdapter,
@@ -124,6 +125,37 @@ describe('SessionsTestingModule.clock', () => {
     await app.clock.advance('1m');
 
     expect(order).toEqual(['ann', 'bob', 'ann', 'bob', 'ann', 'bob']);
+  });
+
+  it('NST-26 waits for handlers that take real time, and for those that wait for a free worker', async () => {
+    const app = await create({
+      orchestrators: [flaky(1, () => delay(20))],
+      turns: { concurrency: 1, ...backoff(30_000) },
+    });
+    const chats = await Promise.all(['ann', 'bob', 'eve'].map((userId) => app.conversation({ userId })));
+
+    const said = Promise.all(chats.map((chat) => chat.say('hi')));
+    await app.clock.advance('30s');
+
+    for (const chat of chats) expect(await chat.turns()).toMatchObject([{ status: 'awaiting-input', failures: 1 }]);
+    expect(await said).toHaveLength(3);
+  });
+
+  it('NST-26 what was said before a move has reached the store by then, however slow that is', async () => {
+    const clock = new TestClock();
+    const store = memoryAdapter({ clock: clock.now });
+    const slow = Object.assign(Object.create(store.turns) as typeof store.turns, {
+      accept: async (turn: AcceptTurn) => delay(50).then(() => store.turns.accept(turn)),
+    });
+    const app = await create({ clock, adapter: { ...store, turns: slow }, orchestrators: [flaky(0)] });
+    const chat = await app.conversation({ userId: 'ann' });
+    const begin = clock.now();
+
+    const said = chat.say('hi');
+    await clock.advance('1h');
+
+    await said;
+    expect(await chat.turns()).toMatchObject([{ acceptedAt: new Date(begin).toISOString() }]);
   });
 
   it('NST-26 without a backoff of its own, a failing turn is tried again at once', async () => {
@@ -285,12 +317,12 @@ describe('SessionsTestingModule.clock', () => {
 });
 
 /** Fails in its first attempts. */
-function flaky(failures: number, seen: (turn: TurnContext) => void = () => {}) {
+function flaky(failures: number, seen: (turn: TurnContext) => unknown = () => {}) {
   return defineOrchestrator({
     name: 'flaky',
     intents: {
-      answer: (turn: TurnContext) => {
-        seen(turn);
+      answer: async (turn: TurnContext) => {
+        await seen(turn);
         if (turn.attempt <= failures) throw new Error('down');
         return 'up';
       },

@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import {
   type AcceptTurn,
   defineOrchestrator,
@@ -235,6 +236,19 @@ describe('SessionsTestingModule.clock', () => {
     const app = await create({ clock, adapter: { ...store, sessions }, orchestrators: [flaky(0)] });
 
     await expect(app.sweep()).rejects.toThrow('The store is away.');
+  });
+
+  it('NST-26 nothing is swept by a cron unless it is asked for', async () => {
+    const imports = [ScheduleModule.forRoot()];
+    const cron = '*/10 * * * *';
+    const [without, withCron] = [
+      await create({ imports, sweep: { cron } }),
+      await create({ imports, sweep: { cron, enabled: true } }),
+    ];
+
+    const jobs = [without, withCron].map((app) => [...app.get(SchedulerRegistry).getCronJobs().keys()]);
+
+    expect(jobs).toEqual([[], ['agent-sessions:sweep']]);
   });
 
   it('NST-26 a cron that was asked for sweeps by itself', async () => {

@@ -1,6 +1,11 @@
 import { loadPeer } from '../../common/load-peer.js';
 import { type ConformanceContext } from '../conformance/target.js';
+import { CHECKPOINTS } from './checkpoint-specimen.js';
+import { DOCUMENTS } from './document-specimen.js';
 import { LANE } from './lane-specimen.js';
+import { LEASE } from './lease-specimen.js';
+import { LOG } from './log-specimen.js';
+import { SESSIONS } from './session-specimen.js';
 import { runConcurrently } from './run-concurrently.js';
 import { runSequentially } from './run-sequentially.js';
 import { type FastCheck, type SequentialModel, type Specimen } from './specimen.js';
@@ -11,7 +16,12 @@ const TIME_LIMIT_MS = 60_000;
 /** Random operations against plain models: one after the other, and of several clients at once. */
 export function describeModels(context: ConformanceContext): void {
   describe('against a model', () => {
+    describeModel('SES-01 SES-05 SES-07 SES-09 SES-12 SES-16 the sessions of a user', SESSIONS, context);
     describeModel('TRN-01 the turns of a session', LANE, context);
+    describeModel('STA-03 the messages of a session', LOG, context);
+    describeModel('BOT-20 BOT-21 the checkpoints of a session', CHECKPOINTS, context);
+    describeModel('the documents of a session', DOCUMENTS, context);
+    describeModel('the holders of a lease', LEASE, context);
   });
 }
 

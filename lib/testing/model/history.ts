@@ -7,7 +7,7 @@ export interface RecordedCall<Operation> {
   readonly answeredAt: number;
 }
 
-/** Writes down what the clients of one session do and see. */
+/** Writes down what the clients of one subject do and see. */
 export class History<Operation> {
   readonly calls: RecordedCall<Operation>[] = [];
   private moment = 0;

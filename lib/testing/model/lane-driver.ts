@@ -1,25 +1,21 @@
-import { SessionsError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
 import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
 import { type Turn } from '../../turn/turn.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnHold, type TurnLedger } from '../../turn/turn.store.js';
 import { type StoredStep } from '../../turn/turn-step.js';
+import { ClientDriver, latest } from './client-driver.js';
 import { MAX_ATTEMPTS, MAX_QUEUED, WINDOW } from './lane-model.js';
 import { type LaneAction, type LaneClaim, type LaneOperation } from './lane-operation.js';
-import { type Driver } from './specimen.js';
 
 const DESK = 'desk';
 /** More than any test makes. */
 const ALL = 1000;
 
 /** The lane of a session of a store: remembers what was accepted and claimed, the newest last. */
-export class LaneDriver implements Driver<LaneAction, LaneOperation> {
+export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
   private readonly turnIds: string[] = [];
   private readonly claims: { readonly hold: TurnHold; readonly nextIndex: number }[] = [];
   private again: { turnId: string | null; holder: string | null } = { turnId: null, holder: null };
-  private minted = 0;
-
-  constructor(readonly sessionId: string) {}
 
   plan(action: LaneAction): LaneOperation | null {
     switch (action.type) {
@@ -69,17 +65,8 @@ export class LaneDriver implements Driver<LaneAction, LaneOperation> {
     }
   }
 
-  async send(adapter: SessionsAdapter, operation: LaneOperation): Promise<unknown> {
-    try {
-      return await this.call(adapter, operation);
-    } catch (error) {
-      if (error instanceof SessionsError) return error.code;
-      throw error;
-    }
-  }
-
-  private async call(adapter: SessionsAdapter, operation: LaneOperation): Promise<unknown> {
-    const { sessionId } = this;
+  protected async call(adapter: SessionsAdapter, operation: LaneOperation): Promise<unknown> {
+    const { id: sessionId } = this;
     const { turns, conversations, checkpoints } = adapter;
     const sessions = adapter.sessions as AtomicSessionStoreAdapter;
     switch (operation.type) {
@@ -153,7 +140,7 @@ export class LaneDriver implements Driver<LaneAction, LaneOperation> {
     turns: TurnLedger,
     { hold, status, turnIndex, next }: Extract<LaneOperation, { type: 'settle' }>,
   ): Promise<unknown> {
-    const { sessionId } = this;
+    const { id: sessionId } = this;
     const message = { id: `${hold.turnId}.0`, role: 'user' as const, content: hold.turnId };
     const checkpoint = { orchestrator: DESK, sessionId, turnIndex, state: {}, lastRoute: [], signature: 'signature' };
     const succeeded = status === 'awaiting-input';
@@ -191,7 +178,7 @@ export class LaneDriver implements Driver<LaneAction, LaneOperation> {
   }: Extract<LaneOperation, { type: 'accept' }>): Parameters<TurnLedger['accept']>[0] {
     return {
       id: turnId,
-      sessionId: this.sessionId,
+      sessionId: this.id,
       orchestrator: DESK,
       version: '1',
       request: { input: { text: turnId } },
@@ -203,7 +190,7 @@ export class LaneDriver implements Driver<LaneAction, LaneOperation> {
 
   private turnIdFor(again: boolean): string {
     if (again && this.again.turnId) return this.again.turnId;
-    const turnId = `${this.sessionId}.${this.mint('turn')}`;
+    const turnId = `${this.id}.${this.mint('turn')}`;
     this.turnIds.push(turnId);
     this.again.turnId = turnId;
     return turnId;
@@ -214,15 +201,6 @@ export class LaneDriver implements Driver<LaneAction, LaneOperation> {
     this.again.holder = holder;
     return { holder, leaseMs };
   }
-
-  private mint(what: string): string {
-    this.minted += 1;
-    return `${what}-${this.minted}`;
-  }
-}
-
-function latest<T>(all: readonly T[], which: number): T | undefined {
-  return all[Math.max(0, all.length - 1 - which)];
 }
 
 function claimRequest({ holder, leaseMs }: LaneClaim): ClaimRequest {

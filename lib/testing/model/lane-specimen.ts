@@ -18,10 +18,10 @@ export const LANE: Specimen<LaneAction, LaneOperation, LaneModel> = {
   },
 
   /** Whatever rings were lost: somebody is told of every lane that has something to do, and of no other. */
-  async afterwards(context, sessions) {
+  async afterwards(context, subjects) {
     await context.moveClock?.(NEVER_MS);
     const due = new Set(await context.adapter.turns.due(100_000));
-    for (const [sessionId, model] of sessions) {
+    for (const [sessionId, model] of subjects) {
       model.elapse(NEVER_MS);
       expect({ sessionId, due: due.has(sessionId) }).toEqual({ sessionId, due: model.isClaimable });
     }

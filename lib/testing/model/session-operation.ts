@@ -1,0 +1,72 @@
+import { type SessionState, type SurfacePolicy } from '../../session/session.js';
+import { action, type Durations, type FastCheck } from './specimen.js';
+import type fc from 'fast-check';
+
+export const NAMES = ['first', 'second', 'third'] as const;
+export type Name = (typeof NAMES)[number];
+
+/** Two compete for the surfaces of one workspace; the third is in another one. */
+export const WORKSPACES: Readonly<Record<Name, string | null>> = { first: null, second: null, third: 'elsewhere' };
+
+const SURFACES = ['web', 'phone', 'voice'] as const;
+export const MAX_SURFACES = 2;
+
+const POLICIES = ['move', 'move', 'reject', 'share'] as const satisfies readonly SurfacePolicy[];
+const STATES = ['created', 'active', 'suspended', 'expired'] as const satisfies readonly SessionState[];
+
+const LONG = 'long'.repeat(10);
+/** Holds one long value beside a short one. */
+export const MAX_METADATA_BYTES = 70;
+
+/** What is sent to the sessions of one user, and drawn as it is sent. */
+export type SessionOperation =
+  | ({ readonly type: 'create' } & Creation)
+  | ({ readonly type: 'createOrAdopt'; readonly recentMs: number } & Creation)
+  | OneSessionsChange
+  | { readonly type: 'delete' | 'erase' | 'get'; readonly name: Name }
+  | { readonly type: 'suspendStale' | 'purgeExpired'; readonly ms: number }
+  | { readonly type: 'expireStale'; readonly idleMs: number | null; readonly maxMs: number | null }
+  | { readonly type: 'find' | 'count'; readonly surface: string | null; readonly state: SessionState | null };
+
+export interface Creation {
+  readonly name: Name;
+  readonly surface: string | null;
+  readonly policy: SurfacePolicy;
+}
+
+/** What needs a session, and tells what became of it. */
+export type OneSessionsChange =
+  | { readonly type: 'touch'; readonly name: Name; readonly maxMs: number | null }
+  | { readonly type: 'attach'; readonly name: Name; readonly surface: string; readonly policy: SurfacePolicy }
+  | { readonly type: 'detach'; readonly name: Name; readonly surface: string }
+  | { readonly type: 'merge'; readonly name: Name; readonly patch: Readonly<Record<string, string | null>> }
+  | { readonly type: 'expire'; readonly name: Name };
+
+export function sessionActions(fc: FastCheck, { given }: Durations): fc.Arbitrary<SessionOperation> {
+  const name = fc.constantFrom(...NAMES);
+  const ms = fc.constantFrom(...given);
+  const msOrNone = fc.option(ms);
+  const surface = fc.constantFrom(...SURFACES);
+  const surfaceOrNone = fc.option(surface);
+  const policy = fc.constantFrom(...POLICIES);
+  const value = fc.option(fc.constantFrom('a', 'b', LONG));
+  const patch = fc.dictionary(fc.constantFrom('note', 'plan'), value, { minKeys: 1, noNullPrototype: true });
+  const state = fc.option(fc.constantFrom(...STATES));
+  return fc.oneof(
+    { weight: 8, arbitrary: action(fc, 'create', { name, surface: surfaceOrNone, policy }) },
+    { weight: 4, arbitrary: action(fc, 'createOrAdopt', { name, surface: surfaceOrNone, policy, recentMs: ms }) },
+    { weight: 8, arbitrary: action(fc, 'touch', { name, maxMs: msOrNone }) },
+    { weight: 10, arbitrary: action(fc, 'attach', { name, surface, policy }) },
+    { weight: 4, arbitrary: action(fc, 'detach', { name, surface }) },
+    { weight: 6, arbitrary: action(fc, 'merge', { name, patch }) },
+    { weight: 3, arbitrary: action(fc, 'suspendStale', { ms }) },
+    { weight: 2, arbitrary: action(fc, 'expireStale', { idleMs: msOrNone, maxMs: msOrNone }) },
+    { weight: 1, arbitrary: action(fc, 'purgeExpired', { ms }) },
+    { weight: 2, arbitrary: action(fc, 'expire', { name }) },
+    { weight: 2, arbitrary: action(fc, 'delete', { name }) },
+    { weight: 1, arbitrary: action(fc, 'erase', { name }) },
+    { weight: 2, arbitrary: action(fc, 'get', { name }) },
+    { weight: 2, arbitrary: action(fc, 'find', { surface: surfaceOrNone, state }) },
+    { weight: 1, arbitrary: action(fc, 'count', { surface: surfaceOrNone, state }) },
+  );
+}

@@ -316,6 +316,20 @@ describe('SessionsTestingModule.clock', () => {
     expect(performance.now() - begin).toBeLessThan(1500);
   });
 
+  it('NST-26 the clock leaves out an application that was closed', async () => {
+    const clock = new TestClock();
+    const adapter = memoryAdapter({ clock: clock.now });
+    const closed = await create({ clock, adapter, orchestrators: [flaky(0)] });
+    const open = await create({ clock, adapter, orchestrators: [flaky(0)] });
+    const chat = await open.conversation({ userId: 'ann' });
+    await claimForALostWorker(adapter, chat, 20_000);
+    await closed.close();
+
+    await clock.advance('20s');
+
+    expect(await chat.turns()).toMatchObject([{ status: 'awaiting-input' }]);
+  });
+
   it('NST-26 applications on one clock and store are both at rest after a move', async () => {
     const clock = new TestClock();
     const adapter = memoryAdapter({ clock: clock.now });

@@ -1,4 +1,5 @@
 import { type CheckpointStore } from './checkpoint/checkpoint.store.js';
+import { hasMethods } from './common/has-methods.js';
 import { type ConversationLog } from './conversation/conversation.store.js';
 import { type LeaseStore } from './maintenance/lease.store.js';
 import { type SessionStoreAdapter } from './session/session.store.js';
@@ -31,4 +32,35 @@ export interface SessionsAdapter {
   beginWork?(): Promise<void>;
   /** Lets go of connections that the adapter opened itself. No call follows. */
   close?(): Promise<void>;
+}
+
+/** What an object must have to be taken for an adapter; that it does the right thing is for the conformance suite. */
+const PORTS = {
+  sessions: ['insert', 'fetchById', 'fetchMany', 'update', 'delete'],
+  turns: [
+    'accept',
+    'claim',
+    'renew',
+    'settle',
+    'retry',
+    'release',
+    'wait',
+    'signal',
+    'cancel',
+    'saveStep',
+    'get',
+    'list',
+    'due',
+  ],
+  hints: ['subscribe'],
+  checkpoints: ['load', 'append', 'history', 'list', 'prune', 'delete'],
+  conversations: ['append', 'window', 'page'],
+  state: ['get', 'set', 'extend', 'delete', 'deleteExpired'],
+  leases: ['acquire', 'renew', 'release'],
+} as const satisfies { [Port in keyof SessionsAdapter]?: readonly (keyof SessionsAdapter[Port])[] };
+
+export function isSessionsAdapter(value: unknown): value is SessionsAdapter {
+  if (!hasMethods(value, ['ping'])) return false;
+  const ports = value as Record<string, unknown>;
+  return Object.entries(PORTS).every(([port, methods]) => hasMethods(ports[port], methods));
 }

@@ -10,7 +10,7 @@ import {
 import { SessionSweeper } from './maintenance/session-sweeper.service.js';
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
-import { type SessionsSettings } from './sessions.options.js';
+import { type SessionsSettings } from './sessions.settings.js';
 import { SESSIONS_ADAPTER, SESSIONS_SETTINGS } from './sessions.tokens.js';
 import { LaneReconciler } from './turn/lane-reconciler.service.js';
 import { TurnService } from './turn/turn.service.js';

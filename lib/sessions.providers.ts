@@ -16,7 +16,7 @@ import { isAtomic } from './session/session.store.js';
 import { SessionStore } from './session/session-store.service.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
 import { SessionsLifecycle } from './sessions.lifecycle.js';
-import { resolveOptions, type SessionsSettings } from './sessions.options.js';
+import { resolveOptions, type SessionsSettings } from './sessions.settings.js';
 import { PRINCIPAL_RESOLVER, SESSIONS_ADAPTER, SESSIONS_OPTIONS, SESSIONS_SETTINGS } from './sessions.tokens.js';
 import { LaneReconciler } from './turn/lane-reconciler.service.js';
 import { TurnContexts } from './turn/turn-contexts.js';

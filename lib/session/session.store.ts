@@ -1,3 +1,4 @@
+import { hasMethods } from '../common/has-methods.js';
 import { type JsonObject } from '../common/json.js';
 import {
   type NewSession,
@@ -88,5 +89,5 @@ const ATOMIC_METHODS = [
 ] as const satisfies readonly (keyof AtomicSessionStoreAdapter)[];
 
 export function isAtomic(adapter: SessionStoreAdapter): adapter is AtomicSessionStoreAdapter {
-  return ATOMIC_METHODS.every((name) => typeof (adapter as Partial<AtomicSessionStoreAdapter>)[name] === 'function');
+  return hasMethods(adapter, ATOMIC_METHODS);
 }

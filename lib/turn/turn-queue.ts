@@ -1,3 +1,5 @@
+import { hasMethods } from '../common/has-methods.js';
+
 /** A doorbell, nothing more: says that a session has work. What it loses or repeats cannot lose or reorder a turn. */
 export interface TurnQueue {
   /** @param delayMs not before this many milliseconds; default 0 */
@@ -9,4 +11,8 @@ export interface TurnQueue {
   resume(): Promise<void>;
   /** Pauses, waits for the handlers that run, and lets go of everything. */
   close(): Promise<void>;
+}
+
+export function isTurnQueue(value: unknown): value is TurnQueue {
+  return hasMethods(value, ['ring', 'process', 'pause', 'resume', 'close']);
 }

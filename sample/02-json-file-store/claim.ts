@@ -1,0 +1,73 @@
+import { type ClaimedTurn, type ClaimRequest, type Turn } from 'nestjs-agent-sessions';
+import { latestCheckpoint } from './checkpoints.js';
+import { windowOf } from './conversations.js';
+import { endTurn, headOf, isDue, isLastAttempt, stopTurn, watch } from './lane.js';
+import { type Store } from './store.js';
+import { type LaneRow, ms, type TurnRow } from './tables.js';
+import { saveStep } from './steps.js';
+
+/** Looks at the head, and at the next one when that came to its end, until it can be given or must wait. */
+export function claim(store: Store, sessionId: string, request: ClaimRequest): ClaimedTurn | null {
+  for (;;) {
+    const lane = store.lanes.get(sessionId);
+    const row = headOf(store, sessionId);
+    if (!lane || !row) return null;
+    const { turn, waitStep } = row;
+    if (turn.status === 'queued') return isDue(store, turn) ? give(store, lane, row, request) : null;
+    if (turn.status === 'waiting') {
+      const until = turn.waitingFor?.until;
+      if (until === undefined || ms(until) > store.now) return null;
+      if (waitStep) saveStep(store, turn.id, { ...waitStep, value: { received: false } });
+      return give(store, lane, row, request);
+    }
+    if (lane.running && lane.running.leaseEnd > store.now) {
+      return lane.running.holder === request.holder ? answer(store, lane, turn, request) : null;
+    }
+    const failures = turn.failures + 1;
+    if (!isLastAttempt(store, turn) && failures < request.maxAttempts) {
+      return give(store, lane, { ...row, turn: { ...turn, failures } }, request);
+    }
+    endLapsed(store, row, failures);
+    watch(store, { ...lane, running: undefined });
+  }
+}
+
+function endLapsed(store: Store, row: TurnRow, failures: number): void {
+  const { turn } = row;
+  if (isLastAttempt(store, turn)) stopTurn(store, row, turn.cancelMode ?? 'cancel');
+  else {
+    const message = `The lease of turn ${turn.id} lapsed.`;
+    const error = turn.error ?? { name: 'WorkerLostError', code: 'WORKER_LOST', message };
+    endTurn(store, row, { status: 'failed', failures, error });
+  }
+}
+
+function give(store: Store, lane: LaneRow, row: TurnRow, request: ClaimRequest): ClaimedTurn {
+  const { turn } = store.turns.put({
+    ...row,
+    waitStep: undefined,
+    turn: {
+      ...row.turn,
+      status: 'running',
+      startedAt: row.turn.startedAt ?? store.time(),
+      dueAt: undefined,
+      waitingFor: undefined,
+    },
+  });
+  const running = { turnId: turn.id, holder: request.holder, leaseEnd: store.now + request.leaseMs };
+  const given = { ...lane, fence: lane.fence + 1, running, offers: 0 };
+  watch(store, given);
+  return answer(store, given, turn, request);
+}
+
+function answer(store: Store, { sessionId, fence }: LaneRow, turn: Turn, { windows }: ClaimRequest): ClaimedTurn {
+  const { id: turnId, orchestrator } = turn;
+  return {
+    hold: { sessionId, turnId, fence },
+    turn,
+    session: store.sessions.get(sessionId) ?? null,
+    checkpoint: latestCheckpoint(store, orchestrator, sessionId) ?? null,
+    history: windowOf(store, sessionId, Object.hasOwn(windows, orchestrator) ? windows[orchestrator] : 0),
+    steps: [...store.steps.by('turn', [turnId])].map(({ step }) => step),
+  };
+}

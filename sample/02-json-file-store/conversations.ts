@@ -1,0 +1,50 @@
+import {
+  type ConversationLog,
+  type Message,
+  type NewMessage,
+  SessionNotFoundError,
+  type Turn,
+} from 'nestjs-agent-sessions';
+import { type Store } from './store.js';
+
+export const conversationsPort = (store: Store): ConversationLog => ({
+  append: (sessionId, messages) => store.commit(() => appendMessages(store, sessionId, messages)),
+  window: (sessionId, limit) => store.read(() => windowOf(store, sessionId, limit)),
+  page: (sessionId, { after = 0, limit = 100 } = {}) => store.read(() => range(store, sessionId, after, limit)),
+});
+
+export function appendMessages(
+  store: Store,
+  sessionId: string,
+  messages: readonly NewMessage[],
+  turn?: Turn,
+): Message[] {
+  if (store.erased.get(sessionId)) throw new SessionNotFoundError(sessionId);
+  const origin = turn && { orchestrator: turn.orchestrator, turnId: turn.id };
+  return messages.map((message) => {
+    const position = lengthOf(store, sessionId) + 1;
+    return store.messages.put({ sessionId, message: { ...message, ...origin, position, createdAt: store.time() } })
+      .message;
+  });
+}
+
+/** The last messages, led by the log's first one when that is a system message. */
+export function windowOf(store: Store, sessionId: string, limit: number): Message[] {
+  if (limit <= 0) return [];
+  const last = range(store, sessionId, Math.max(0, lengthOf(store, sessionId) - limit), limit);
+  const first = store.messages.get(sessionId, 1)?.message;
+  return first?.role === 'system' && last[0].position > 1 ? [first, ...last] : last;
+}
+
+function range(store: Store, sessionId: string, after: number, limit: number): Message[] {
+  const found: Message[] = [];
+  for (const { message } of store.messages.by('log', [sessionId], [sessionId, after + 1])) {
+    if (found.length >= limit) break;
+    found.push(message);
+  }
+  return found;
+}
+
+function lengthOf(store: Store, sessionId: string): number {
+  return store.messages.last('log', [sessionId])?.message.position ?? 0;
+}

@@ -1,0 +1,56 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { SessionsConfigurationError } from 'nestjs-agent-sessions';
+
+/** Locks of this process: a lock file with our own pid that is not among them is of a dead process that had the same pid. */
+const ours = new Set<string>();
+
+/**
+ * A file that holds the pid of the process that may write. Two processes that find the same stale lock in the same instant
+ * can both take it: where that can happen, use a lock of the operating system.
+ */
+export class FileLock {
+  private held = false;
+
+  constructor(private readonly file: string) {}
+
+  /** @throws SessionsConfigurationError when another process has it */
+  take(): void {
+    if (this.held) return;
+    if (!this.create()) {
+      const pid = Number(readFileSync(this.file, 'utf8'));
+      if (pid === process.pid ? ours.has(this.file) : isAlive(pid)) {
+        throw new SessionsConfigurationError(`Process ${pid} works on this store; it holds ${this.file}.`);
+      }
+      rmSync(this.file);
+      if (!this.create()) throw new SessionsConfigurationError(`Another process has just taken ${this.file}.`);
+    }
+    this.held = true;
+    ours.add(this.file);
+  }
+
+  release(): void {
+    if (!this.held) return;
+    this.held = false;
+    ours.delete(this.file);
+    rmSync(this.file, { force: true });
+  }
+
+  private create(): boolean {
+    try {
+      writeFileSync(this.file, String(process.pid), { flag: 'wx' });
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+      throw error;
+    }
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,42 @@
+import {
+  type ClaimRequest,
+  type SettledTurn,
+  sessionLifecycle,
+  type TurnHold,
+  type TurnSettlement,
+} from 'nestjs-agent-sessions';
+import { appendCheckpoint } from './checkpoints.js';
+import { claim } from './claim.js';
+import { appendMessages } from './conversations.js';
+import { endTurn, headOf, held, isDue, watch } from './lane.js';
+import { change } from './sessions.js';
+import { type Store } from './store.js';
+import { isLive } from './tables.js';
+
+export function settle(store: Store, hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): SettledTurn {
+  const known = store.turns.get(hold.turnId);
+  if (known?.settledWith === hold.fence) return { turn: known.turn, ...goOn(store, hold.sessionId, next) };
+
+  const { lane, row } = held(store, hold);
+  const { sessionId, failures } = row.turn;
+  const { status, reply, error, report, checkpoint, keepCheckpoints, messages } = settlement;
+  if (checkpoint) appendCheckpoint(store, checkpoint, keepCheckpoints);
+  appendMessages(store, sessionId, messages, row.turn);
+  const sessionChange = status === 'awaiting-input' || status === 'completed' ? touch(store, sessionId) : undefined;
+  const counted = status === 'failed' ? failures + 1 : failures;
+  const fields = { status, reply, error, report, turnIndex: checkpoint?.turnIndex, failures: counted };
+  const turn = endTurn(store, row, fields, hold.fence);
+  watch(store, { ...lane, running: undefined });
+  return { turn, ...(sessionChange && { sessionChange }), ...goOn(store, sessionId, next) };
+}
+
+function goOn(store: Store, sessionId: string, request?: ClaimRequest): Pick<SettledTurn, 'next' | 'ring'> {
+  const next = request ? claim(store, sessionId, request) : null;
+  return { next, ring: isDue(store, headOf(store, sessionId)?.turn) };
+}
+
+function touch(store: Store, sessionId: string) {
+  const session = store.sessions.get(sessionId);
+  if (!session || !isLive(session)) return undefined;
+  return change(store, sessionId, (stored) => sessionLifecycle.touched(stored, store.time()));
+}

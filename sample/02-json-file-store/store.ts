@@ -1,0 +1,122 @@
+import { SessionsConfigurationError } from 'nestjs-agent-sessions';
+import { type FileLock } from './file-lock.js';
+import { type Journal } from './journal.js';
+import { Table } from './table.js';
+import { Tables } from './tables.js';
+
+type Change = readonly [table: string, id: readonly (string | number)[], row: unknown];
+
+/**
+ * The tables in memory, and the file that they are made from. An operation is one synchronous function: no other one runs
+ * meanwhile. What it changed becomes one line of the file, or is undone when it or the file fails.
+ */
+export class Store extends Tables {
+  /** Of the operation that runs, in whole milliseconds since 1970. */
+  now = 0;
+  private readonly tables = tablesOf(this);
+  private readonly listeners = new Set<(turnId: string) => void>();
+  private hinted = new Set<string>();
+  private writing = false;
+
+  constructor(
+    private readonly journal: Journal,
+    private readonly lock: FileLock,
+    private readonly clock: () => number,
+  ) {
+    super();
+  }
+
+  /** The time of the operation, or a later one, as it is stored. */
+  time(laterMs = 0): string {
+    return new Date(this.now + laterMs).toISOString();
+  }
+
+  /** Says after the commit that the turn changed. */
+  hint(turnId: string): void {
+    this.hinted.add(turnId);
+  }
+
+  subscribe(listener: (turnId: string) => void): () => void {
+    const own = (turnId: string) => listener(turnId);
+    this.listeners.add(own);
+    return () => this.listeners.delete(own);
+  }
+
+  async read<T>(work: () => T): Promise<T> {
+    this.now = Math.floor(this.clock());
+    return work();
+  }
+
+  async commit<T>(work: () => T): Promise<T> {
+    this.startWriting();
+    this.now = Math.floor(this.clock());
+    this.hinted = new Set();
+    try {
+      const result = work();
+      const changes = [...this.tables].flatMap(([name, table]) =>
+        table.changes().map(([id, text]) => asJson(name, id, text)),
+      );
+      if (changes.length) this.journal.append(`[${changes.join(',')}]`);
+      for (const table of this.tables.values()) table.keepChanges();
+      this.tell(this.hinted);
+      return result;
+    } catch (error) {
+      for (const table of this.tables.values()) table.undoChanges();
+      throw error;
+    }
+  }
+
+  load(): void {
+    for (const table of this.tables.values()) for (const [id] of table.all()) table.load(id, undefined);
+    this.journal.read().forEach((line, index) => {
+      for (const [name, id, row] of parse(line, index + 1)) {
+        this.tables.get(name)?.load(JSON.stringify(id), row === null ? undefined : JSON.stringify(row));
+      }
+    });
+  }
+
+  /** Takes the lock and shortens the file to what it still says. What another process wrote since `load` is read, too. */
+  startWriting(): void {
+    if (this.writing) return;
+    this.lock.take();
+    this.load();
+    this.journal.rewrite(
+      [...this.tables].flatMap(([name, table]) => table.all().map(([id, text]) => `[${asJson(name, id, text)}]`)),
+    );
+    this.writing = true;
+  }
+
+  close(): void {
+    this.journal.close();
+    this.lock.release();
+  }
+
+  private tell(turnIds: ReadonlySet<string>): void {
+    for (const turnId of turnIds) {
+      for (const listener of this.listeners) {
+        try {
+          listener(turnId);
+        } catch {
+          // The write is done; whoever missed the hint polls.
+        }
+      }
+    }
+  }
+}
+
+function tablesOf(tables: Tables): Map<string, Table<unknown>> {
+  const entries: [string, unknown][] = Object.entries(tables);
+  return new Map(entries.filter((entry): entry is [string, Table<unknown>] => entry[1] instanceof Table));
+}
+
+function asJson(table: string, id: string, text: string | undefined): string {
+  return `[${JSON.stringify(table)},${id},${text ?? 'null'}]`;
+}
+
+function parse(line: string, number: number): Change[] {
+  try {
+    return JSON.parse(line) as Change[];
+  } catch (cause) {
+    throw new SessionsConfigurationError(`Line ${number} of the file is damaged.`, { cause });
+  }
+}

@@ -1,0 +1,117 @@
+import {
+  type Checkpoint,
+  type JsonValue,
+  type Lease,
+  type Message,
+  type Session,
+  type StateAddress,
+  type StateDocument,
+  type StepKey,
+  type StoredStep,
+  type Turn,
+} from 'nestjs-agent-sessions';
+import { type Key } from './sorted-index.js';
+import { Table } from './table.js';
+
+export interface TurnRow {
+  readonly turn: Turn;
+  readonly idempotencyHash?: string;
+  /** The step that takes the result of a waiting turn's wait. */
+  readonly waitStep?: StepKey;
+  /** The fence that settled it. */
+  readonly settledWith?: number;
+}
+
+/** Times are milliseconds since 1970. */
+export interface LaneRow {
+  readonly sessionId: string;
+  readonly nextPosition: number;
+  readonly fence: number;
+  /** Who has the head now. */
+  readonly running?: { readonly turnId: string; readonly holder: string; readonly leaseEnd: number };
+  /** When somebody must look at the lane next. */
+  readonly attentionAt?: number;
+  /** How often `due` gave it since the last claim. */
+  readonly offers: number;
+}
+
+export type LeaseRow = Lease & { readonly until: number };
+
+/** All that the store keeps. An index is there for each question that is asked; see where it is used. */
+export class Tables {
+  readonly sessions = new Table((session: Session) => [session.id], {
+    recent: (session) => [byActivity(session)],
+    user: (session) => [[session.userId, ...byActivity(session)]],
+    surface: (session) => session.attachedSurfaces.map((surface) => [surface, ...byActivity(session)]),
+    slot: (session) => (isLive(session) ? slotsOf(session) : []),
+    state: (session) => [[session.state, stateTime(session), session.id]],
+    age: (session) => (isLive(session) ? [[ms(session.createdAt), session.id]] : []),
+  });
+  readonly erased = new Table((row: { readonly sessionId: string }) => [row.sessionId], {});
+
+  readonly lanes = new Table((lane: LaneRow) => [lane.sessionId], {
+    attention: ({ attentionAt, sessionId }) => (attentionAt === undefined ? [] : [[attentionAt, sessionId]]),
+  });
+  readonly turns = new Table((row: TurnRow) => [row.turn.id], {
+    lane: ({ turn }) => [[turn.sessionId, turn.position]],
+    open: ({ turn }) => (isOpen(turn) ? [[turn.sessionId, turn.position]] : []),
+    key: ({ turn: { sessionId, idempotencyKey, position } }) =>
+      idempotencyKey === undefined ? [] : [[sessionId, idempotencyKey, position]],
+  });
+  readonly steps = new Table((row: { turnId: string; step: StoredStep }) => stepId(row.turnId, row.step), {
+    turn: ({ turnId, step }) => [stepId(turnId, step)],
+  });
+  readonly signals = new Table((row: { turnId: string; name: string; payload: JsonValue }) => [row.turnId, row.name], {
+    turn: ({ turnId, name }) => [[turnId, name]],
+  });
+
+  readonly messages = new Table(
+    (row: { sessionId: string; message: Message }) => [row.sessionId, row.message.position],
+    {
+      log: ({ sessionId, message }) => [[sessionId, message.position]],
+    },
+  );
+  readonly checkpoints = new Table((c: Checkpoint) => [c.orchestrator, c.sessionId, c.turnIndex], {
+    latest: (c) => [[c.orchestrator, c.sessionId, -c.turnIndex]],
+    session: (c) => [[c.sessionId, c.orchestrator, c.turnIndex]],
+  });
+  readonly documents = new Table((row: { address: StateAddress; document: StateDocument }) => addressId(row.address), {
+    session: ({ address }) => [[address.sessionId, ...addressId(address)]],
+    expiry: ({ address, document: { expiresAt } }) =>
+      expiresAt === undefined ? [] : [[ms(expiresAt), ...addressId(address)]],
+  });
+  readonly leases = new Table((lease: LeaseRow) => [lease.name], {});
+}
+
+export const ms = (time: string): number => Date.parse(time);
+
+export const isOpen = ({ status }: Turn): boolean => ['queued', 'running', 'waiting'].includes(status);
+
+export const isLive = ({ state }: Session): boolean => state !== 'expired';
+
+/** The order of `fetchMany`: newest first, then by id. */
+export function byActivity(place: Pick<Session, 'lastActivityAt' | 'createdAt' | 'id'>): Key {
+  return [-ms(place.lastActivityAt), -ms(place.createdAt), place.id];
+}
+
+/** Names are never empty, so '' says "no workspace" and "no surface". */
+export function slotKey({ userId, workspaceId }: Pick<Session, 'userId' | 'workspaceId'>, surface = ''): Key {
+  return [userId, workspaceId ?? '', surface];
+}
+
+function slotsOf(session: Session): Key[] {
+  const surfaces = session.attachedSurfaces.length ? session.attachedSurfaces : [''];
+  return surfaces.map((surface) => [...slotKey(session, surface), -ms(session.createdAt), session.id]);
+}
+
+function stateTime({ state, stateChangedAt, createdAt, lastActivityAt }: Session): number {
+  return ms(state === 'expired' ? (stateChangedAt ?? createdAt) : lastActivityAt);
+}
+
+function stepId(turnId: string, { iteration, intent, name, occurrence }: StepKey): Key {
+  return [turnId, iteration, intent, name, occurrence];
+}
+
+function addressId({ namespace, scope, sessionId, key }: StateAddress): Key {
+  return [namespace, scope, sessionId, key];
+}

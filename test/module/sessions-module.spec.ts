@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { type INestApplicationContext, Injectable, Logger, Module } from '@nestjs/common';
+import { type DynamicModule, type INestApplicationContext, Injectable, Logger, Module } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import {
   AffinityResolver,
@@ -14,6 +14,7 @@ import {
   SessionsModule,
   type SessionsModuleAsyncOptions,
   type SessionsModuleOptions,
+  type SessionsModuleStatics,
   type SessionsOptionsFactory,
   SessionStore,
   TurnService,
@@ -77,22 +78,7 @@ describe('SessionsModule', () => {
     expect(await app.get(Support).chat('hello')).toBe('You said: hello');
   });
 
-  const asyncWays: [string, SessionsModuleAsyncOptions][] = [
-    ['useFactory', { useFactory: () => ({ adapter: marked }) }],
-    ['an asynchronous useFactory', { useFactory: async () => ({ adapter: marked }) }],
-    [
-      'useFactory with what it injects from its imports',
-      {
-        imports: [StoreModule],
-        inject: ['STORE'],
-        useFactory: (adapter: SessionsAdapter) => ({ adapter }),
-      },
-    ],
-    ['useClass', { useClass: OptionsFactory }],
-    ['useExisting', { imports: [SettingsModule], useExisting: AsyncOptionsFactory }],
-  ];
-
-  it.each(asyncWays)('NST-01 forRootAsync takes its options from %s', async (_, options) => {
+  it.each(asyncWays())('NST-01 forRootAsync takes its options from %s', async (_, options) => {
     app = await startApplication({
       imports: [SessionsModule.forRootAsync(options), SessionsModule.forFeature([Echo])],
       providers: [Support],
@@ -119,26 +105,44 @@ describe('SessionsModule', () => {
     );
   });
 
-  it('NST-01 isGlobal makes the services injectable everywhere, and only then', async () => {
-    @Module({ providers: [NeedsSessions] })
-    class ElsewhereModule {}
+  describe.each(allWays())('with its options from %s', (_, register) => {
+    it('NST-01 NST-02 isGlobal lets every module inject the services, the same ones', async () => {
+      @Module({ providers: [NeedsSessions] })
+      class OneModule {}
 
-    app = await startApplication({ imports: [SessionsModule.forRoot({ isGlobal: true }), ElsewhereModule] });
-    expect(app.get(NeedsSessions, { strict: false }).sessions).toBe(app.get(SessionStore));
+      @Module({ providers: [NeedsToo] })
+      class OtherModule {}
 
-    const local = startApplication({ imports: [SessionsModule.forRoot(), ElsewhereModule] });
-    await expect(local).rejects.toThrow(/can't resolve dependencies of the NeedsSessions/);
-  });
+      app = await startApplication({ imports: [register(true), OneModule, OtherModule] });
 
-  it('NST-01 isGlobal is as good beside useFactory', async () => {
-    @Module({ providers: [NeedsSessions] })
-    class ElsewhereModule {}
-
-    app = await startApplication({
-      imports: [SessionsModule.forRootAsync({ isGlobal: true, useFactory: () => ({}) }), ElsewhereModule],
+      expectSameServices(app);
     });
 
-    expect(app.get(NeedsSessions, { strict: false }).sessions).toBe(app.get(SessionStore));
+    it('NST-01 NST-02 without isGlobal, modules that import it, or what exports it, inject the services, the same ones', async () => {
+      const sessions = register(false);
+
+      @Module({ imports: [sessions], providers: [NeedsSessions], exports: [sessions] })
+      class OneModule {}
+
+      @Module({ imports: [OneModule], providers: [NeedsToo] })
+      class OtherModule {}
+
+      app = await startApplication({ imports: [OneModule, OtherModule] });
+
+      expectSameServices(app);
+    });
+
+    it.each([false, undefined])(
+      'NST-01 with isGlobal %s, a module that imports nothing injects none',
+      async (isGlobal) => {
+        @Module({ providers: [NeedsSessions] })
+        class ElsewhereModule {}
+
+        const started = startApplication({ imports: [register(isGlobal), ElsewhereModule] });
+
+        await expect(started).rejects.toThrow(/can't resolve dependencies of the NeedsSessions/);
+      },
+    );
   });
 
   it('NST-01 forFeature works in another module than forRoot, which need not be global', async () => {
@@ -221,9 +225,64 @@ describe('SessionsModule', () => {
   });
 });
 
+/** What an application's services inject of ours. */
 @Injectable()
-class NeedsSessions {
-  constructor(readonly sessions: SessionStore) {}
+class Injected {
+  constructor(
+    readonly sessions: SessionStore,
+    readonly turns: TurnService,
+    readonly checkpoints: CheckpointStore,
+    readonly affinity: AffinityResolver,
+  ) {}
+}
+
+@Injectable()
+class NeedsSessions extends Injected {}
+
+@Injectable()
+class NeedsToo extends Injected {}
+
+/** Two services of two modules work with the same sessions and turns, over the store of the options. */
+function expectSameServices(app: INestApplicationContext): void {
+  const one = app.get(NeedsSessions, { strict: false });
+  const other = app.get(NeedsToo, { strict: false });
+  expect(one.sessions).toBeInstanceOf(SessionStore);
+  expect(one.turns).toBeInstanceOf(TurnService);
+  for (const service of ['sessions', 'turns', 'checkpoints', 'affinity'] as const) {
+    expect(one[service]).toBeDefined();
+    expect(other[service]).toBe(one[service]);
+  }
+  expect(app.get(SESSIONS_ADAPTER, { strict: false })).toBe(marked);
+}
+
+function asyncWays(): [string, SessionsModuleAsyncOptions][] {
+  return [
+    ['useFactory', { useFactory: () => ({ adapter: marked }) }],
+    ['an asynchronous useFactory', { useFactory: async () => ({ adapter: marked }) }],
+    [
+      'useFactory with what it injects from its imports',
+      {
+        imports: [StoreModule],
+        inject: ['STORE'],
+        useFactory: (adapter: SessionsAdapter) => ({ adapter }),
+      },
+    ],
+    ['useClass', { useClass: OptionsFactory }],
+    ['useExisting', { imports: [SettingsModule], useExisting: AsyncOptionsFactory }],
+  ];
+}
+
+/** forRoot, and forRootAsync in every way, by whether they are global. */
+function allWays(): [string, (isGlobal: boolean | undefined) => DynamicModule][] {
+  const statics = (isGlobal: boolean | undefined): SessionsModuleStatics =>
+    isGlobal === undefined ? {} : { isGlobal };
+  return [
+    ['forRoot', (isGlobal) => SessionsModule.forRoot({ ...statics(isGlobal), adapter: marked })],
+    ...asyncWays().map(([name, options]): [string, (isGlobal: boolean | undefined) => DynamicModule] => [
+      `forRootAsync with ${name}`,
+      (isGlobal) => SessionsModule.forRootAsync({ ...options, ...statics(isGlobal) }),
+    ]),
+  ];
 }
 
 @Injectable()

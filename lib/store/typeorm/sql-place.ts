@@ -16,11 +16,15 @@ export class SqlPlace {
     return [...names, `${this.prefix}${of}`].map((name) => this.quoted(name)).join('.');
   }
 
-  /** SQL that names tables and functions as `{turn}`, and what follows their name, an index for one, as `{turn_open!}`. */
+  /**
+   * SQL with its names filled in: `{turn}` is a table or a function, `{turn_open!}` a name that takes no schema, an
+   * index for one, and `{hints'}` a name as text.
+   */
   fill(sql: string): string {
-    return sql.replace(/\{(\w+)(!?)\}/g, (_, of: string, bare: string) =>
-      bare ? this.quoted(`${this.prefix}${of}`) : this.name(of),
-    );
+    return sql.replace(/\{(\w+)([!']?)\}/g, (_, of: string, form: string) => {
+      if (form === '') return this.name(of);
+      return form === '!' ? this.quoted(`${this.prefix}${of}`) : `'${this.prefix}${of}'`;
+    });
   }
 
   private quoted(name: string): string {

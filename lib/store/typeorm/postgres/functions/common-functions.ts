@@ -5,6 +5,11 @@ export const COMMON_FUNCTIONS: readonly string[] = [
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
   $$`,
 
+  // Tells every process that listens, once it is committed.
+  `CREATE FUNCTION {changed_v1}(turn_id text) RETURNS void LANGUAGE sql VOLATILE AS $$
+    SELECT pg_notify({hints'}, turn_id)
+  $$`,
+
   // The lock of everything that happens to a session's turns, messages and checkpoints: taken first, before any read.
   `CREATE FUNCTION {lock_lane_v1}(of_session text, make boolean) RETURNS {lane} LANGUAGE plpgsql AS $$
   DECLARE

@@ -9,7 +9,8 @@ import {
   SessionStateError,
   type Turn,
 } from 'nestjs-agent-sessions';
-import { endTurn, headOf, markTurn, stopTurn, watch } from './lane.js';
+import { endTurn, markTurn, stopTurn } from './change-turn.js';
+import { headOf, watch } from './lane.js';
 import { type Store } from './store.js';
 import { isLive, ms, type TurnRow } from './tables.js';
 

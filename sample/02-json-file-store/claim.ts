@@ -1,10 +1,11 @@
 import { type ClaimedTurn, type ClaimRequest, type Turn } from 'nestjs-agent-sessions';
+import { changeTurn, endTurn, isLastAttempt, stopTurn } from './change-turn.js';
 import { latestCheckpoint } from './checkpoints.js';
 import { windowOf } from './conversations.js';
-import { endTurn, headOf, isDue, isLastAttempt, stopTurn, watch } from './lane.js';
-import { type Store } from './store.js';
-import { type LaneRow, ms, type TurnRow } from './tables.js';
+import { headOf, isDue, watch } from './lane.js';
 import { saveStep } from './steps.js';
+import { type Store } from './store.js';
+import { type LaneRow, type TurnRow } from './tables.js';
 
 /** Looks at the head, and at the next one when that came to its end, until it can be given or must wait. */
 export function claim(store: Store, sessionId: string, request: ClaimRequest): ClaimedTurn | null {
@@ -13,10 +14,8 @@ export function claim(store: Store, sessionId: string, request: ClaimRequest): C
     const row = headOf(store, sessionId);
     if (!lane || !row) return null;
     const { turn, waitStep } = row;
-    if (turn.status === 'queued') return isDue(store, turn) ? give(store, lane, row, request) : null;
-    if (turn.status === 'waiting') {
-      const until = turn.waitingFor?.until;
-      if (until === undefined || ms(until) > store.now) return null;
+    if (turn.status !== 'running') {
+      if (!isDue(store, turn)) return null;
       if (waitStep) saveStep(store, turn.id, { ...waitStep, value: { received: false } });
       return give(store, lane, row, request);
     }
@@ -25,7 +24,7 @@ export function claim(store: Store, sessionId: string, request: ClaimRequest): C
     }
     const failures = turn.failures + 1;
     if (!isLastAttempt(store, turn) && failures < request.maxAttempts) {
-      return give(store, lane, { ...row, turn: { ...turn, failures } }, request);
+      return give(store, lane, row, request, failures);
     }
     endLapsed(store, row, failures);
     watch(store, { ...lane, running: undefined });
@@ -42,18 +41,16 @@ function endLapsed(store: Store, row: TurnRow, failures: number): void {
   }
 }
 
-function give(store: Store, lane: LaneRow, row: TurnRow, request: ClaimRequest): ClaimedTurn {
-  const { turn } = store.turns.put({
-    ...row,
-    waitStep: undefined,
-    turn: {
-      ...row.turn,
-      status: 'running',
-      startedAt: row.turn.startedAt ?? store.time(),
-      dueAt: undefined,
-      waitingFor: undefined,
-    },
-  });
+function give(
+  store: Store,
+  lane: LaneRow,
+  row: TurnRow,
+  request: ClaimRequest,
+  failures = row.turn.failures,
+): ClaimedTurn {
+  const startedAt = row.turn.startedAt ?? store.time();
+  const fields = { status: 'running', startedAt, failures, dueAt: undefined, waitingFor: undefined } as const;
+  const turn = changeTurn(store, row, fields);
   const running = { turnId: turn.id, holder: request.holder, leaseEnd: store.now + request.leaseMs };
   const given = { ...lane, fence: lane.fence + 1, running, offers: 0 };
   watch(store, given);

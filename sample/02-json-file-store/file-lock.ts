@@ -1,5 +1,5 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { SessionsConfigurationError } from 'nestjs-agent-sessions';
+import { SessionsConfigurationError, StoreUnavailableError } from 'nestjs-agent-sessions';
 
 /** Locks of this process: a lock file with our own pid that is not among them is of a dead process that had the same pid. */
 const ours = new Set<string>();
@@ -41,7 +41,7 @@ export class FileLock {
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-      throw error;
+      throw new StoreUnavailableError(`${this.file} could not be written.`, { cause: error });
     }
   }
 }

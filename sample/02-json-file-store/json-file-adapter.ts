@@ -4,7 +4,7 @@ import { conversationsPort } from './conversations.js';
 import { documentsPort } from './documents.js';
 import { FileLock } from './file-lock.js';
 import { Journal } from './journal.js';
-import { watch } from './lane.js';
+import { lapseLeases } from './lane.js';
 import { leasesPort } from './leases.js';
 import { sessionsPort } from './sessions.js';
 import { Store } from './store.js';
@@ -33,11 +33,4 @@ export function jsonFileAdapter({ file, clock = Date.now }: JsonFileOptions): Se
     beginWork: () => store.commit(() => lapseLeases(store)),
     close: async () => store.close(),
   };
-}
-
-/** Whoever ran these turns was the process before this one. */
-function lapseLeases(store: Store): void {
-  for (const lane of [...store.lanes.by('attention', [])]) {
-    if (lane.running) watch(store, { ...lane, running: { ...lane.running, leaseEnd: store.now }, offers: 0 });
-  }
 }

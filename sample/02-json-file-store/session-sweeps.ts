@@ -1,6 +1,6 @@
 import { type Session, type SessionChange, type SessionLifetime, sessionLifecycle } from 'nestjs-agent-sessions';
+import { changeSession } from './change-session.js';
 import { removeSession } from './remove-session.js';
-import { change } from './sessions.js';
 import { type Store } from './store.js';
 import { ms } from './tables.js';
 
@@ -13,7 +13,7 @@ export function suspendStale(store: Store, idleMs: number, limit: number): Sessi
 /** Passes over stale sessions that have open turns, one by one. */
 export function expireStale(store: Store, lifetime: SessionLifetime, limit: number): SessionChange[] {
   return upTo(limit, over(store, lifetime)).map(({ id }) =>
-    change(store, id, (session) => sessionLifecycle.expired(session, store.time())),
+    changeSession(store, id, (session) => sessionLifecycle.expired(session, store.time())),
   );
 }
 

@@ -2,13 +2,12 @@ import {
   type AtomicSessionStoreAdapter,
   type NewSession,
   type Session,
-  type SessionChange,
   SessionConflictError,
   sessionLifecycle as lifecycle,
-  SessionNotFoundError,
   type SurfaceRules,
 } from 'nestjs-agent-sessions';
-import { cancelParked } from './lane.js';
+import { changeSession, sessionOf } from './change-session.js';
+import { cancelParked } from './change-turn.js';
 import { removeSession } from './remove-session.js';
 import { countSessions, findSessions } from './session-query.js';
 import { expireStale, purgeExpired, suspendStale } from './session-sweeps.js';
@@ -48,20 +47,23 @@ export const sessionsPort = (store: Store): AtomicSessionStoreAdapter => {
       }),
 
     touch: (id, maxLifetimeMs) =>
-      store.commit(() => change(store, id, (session) => lifecycle.touched(session, store.time(), maxLifetimeMs))),
+      store.commit(() =>
+        changeSession(store, id, (session) => lifecycle.touched(session, store.time(), maxLifetimeMs)),
+      ),
     mergeMetadata: (id, patch, maxBytes) =>
-      store.commit(() => change(store, id, (session) => lifecycle.withMetadata(session, patch, maxBytes))),
+      store.commit(() => changeSession(store, id, (session) => lifecycle.withMetadata(session, patch, maxBytes))),
     detachSurface: (id, surfaceId) =>
-      store.commit(() => change(store, id, (session) => lifecycle.withoutSurface(session, surfaceId))),
+      store.commit(() => changeSession(store, id, (session) => lifecycle.withoutSurface(session, surfaceId))),
     attachSurface: (id, surfaceId, rules) =>
       store.commit(() => {
         const attach = (session: Session) => lifecycle.withSurface(session, surfaceId, rules.maxSurfaces);
-        const changed = change(store, id, attach);
+        const changed = changeSession(store, id, attach);
+        if (!changed.changed) return { ...changed, movedFrom: [] };
         return { ...changed, movedFrom: claimSurfaces(store, changed.session, [surfaceId], rules) };
       }),
     expire: (id) =>
       store.commit(() => {
-        const changed = change(store, id, (session) => lifecycle.expired(session, store.time()));
+        const changed = changeSession(store, id, (session) => lifecycle.expired(session, store.time()));
         cancelParked(store, id);
         return changed;
       }),
@@ -71,20 +73,6 @@ export const sessionsPort = (store: Store): AtomicSessionStoreAdapter => {
     purgeExpired: (olderThanMs, limit) => store.commit(() => purgeExpired(store, olderThanMs, limit)),
   };
 };
-
-/** Stores what `rule` makes of the session, unless that is the same object: then there is nothing to write. */
-export function change(store: Store, id: string, rule: (session: Session) => Session): SessionChange {
-  const before = sessionOf(store, id);
-  const after = rule(before);
-  const changed = after !== before;
-  return { session: changed ? store.sessions.put(after) : before, previousState: before.state, changed };
-}
-
-function sessionOf(store: Store, id: string): Session {
-  const session = store.sessions.get(id);
-  if (!session) throw new SessionNotFoundError(id);
-  return session;
-}
 
 function assertIdFree(store: Store, id: string): void {
   if (store.sessions.get(id) || store.erased.get(id)) throw new SessionConflictError(id);

@@ -6,10 +6,11 @@ import {
   type TurnSettlement,
 } from 'nestjs-agent-sessions';
 import { appendCheckpoint } from './checkpoints.js';
+import { changeSession } from './change-session.js';
+import { endTurn } from './change-turn.js';
 import { claim } from './claim.js';
 import { appendMessages } from './conversations.js';
-import { endTurn, headOf, held, isDue, watch } from './lane.js';
-import { change } from './sessions.js';
+import { headOf, held, isDue, watch } from './lane.js';
 import { type Store } from './store.js';
 import { isLive } from './tables.js';
 
@@ -23,9 +24,18 @@ export function settle(store: Store, hold: TurnHold, settlement: TurnSettlement,
   if (checkpoint) appendCheckpoint(store, checkpoint, keepCheckpoints);
   appendMessages(store, sessionId, messages, row.turn);
   const sessionChange = status === 'awaiting-input' || status === 'completed' ? touch(store, sessionId) : undefined;
-  const counted = status === 'failed' ? failures + 1 : failures;
-  const fields = { status, reply, error, report, turnIndex: checkpoint?.turnIndex, failures: counted };
-  const turn = endTurn(store, row, fields, hold.fence);
+  const turn = endTurn(
+    store,
+    { ...row, settledWith: hold.fence },
+    {
+      status,
+      reply,
+      error,
+      report,
+      turnIndex: checkpoint?.turnIndex,
+      failures: status === 'failed' ? failures + 1 : failures,
+    },
+  );
   watch(store, { ...lane, running: undefined });
   return { turn, ...(sessionChange && { sessionChange }), ...goOn(store, sessionId, next) };
 }
@@ -35,8 +45,8 @@ function goOn(store: Store, sessionId: string, request?: ClaimRequest): Pick<Set
   return { next, ring: isDue(store, headOf(store, sessionId)?.turn) };
 }
 
-function touch(store: Store, sessionId: string) {
+function touch(store: Store, sessionId: string): SettledTurn['sessionChange'] {
   const session = store.sessions.get(sessionId);
   if (!session || !isLive(session)) return undefined;
-  return change(store, sessionId, (stored) => sessionLifecycle.touched(stored, store.time()));
+  return changeSession(store, sessionId, (stored) => sessionLifecycle.touched(stored, store.time()));
 }

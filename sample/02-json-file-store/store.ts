@@ -4,6 +4,7 @@ import { type Journal } from './journal.js';
 import { Table } from './table.js';
 import { Tables } from './tables.js';
 
+/** `row` is null when it went. */
 type Change = readonly [table: string, id: readonly (string | number)[], row: unknown];
 
 /**
@@ -53,9 +54,7 @@ export class Store extends Tables {
     this.hinted = new Set();
     try {
       const result = work();
-      const changes = [...this.tables].flatMap(([name, table]) =>
-        table.changes().map(([id, text]) => asJson(name, id, text)),
-      );
+      const changes = this.describe((table) => table.changes());
       if (changes.length) this.journal.append(`[${changes.join(',')}]`);
       for (const table of this.tables.values()) table.keepChanges();
       this.tell(this.hinted);
@@ -66,11 +65,16 @@ export class Store extends Tables {
     }
   }
 
+  /** Makes the tables anew from the file. */
   load(): void {
     for (const table of this.tables.values()) for (const [id] of table.all()) table.load(id, undefined);
     this.journal.read().forEach((line, index) => {
-      for (const [name, id, row] of parse(line, index + 1)) {
-        this.tables.get(name)?.load(JSON.stringify(id), row === null ? undefined : JSON.stringify(row));
+      try {
+        for (const [name, id, row] of JSON.parse(line) as Change[]) {
+          this.tables.get(name)!.load(JSON.stringify(id), row === null ? undefined : JSON.stringify(row));
+        }
+      } catch (cause) {
+        throw new SessionsConfigurationError(`Line ${index + 1} of the file is damaged.`, { cause });
       }
     });
   }
@@ -80,15 +84,20 @@ export class Store extends Tables {
     if (this.writing) return;
     this.lock.take();
     this.load();
-    this.journal.rewrite(
-      [...this.tables].flatMap(([name, table]) => table.all().map(([id, text]) => `[${asJson(name, id, text)}]`)),
-    );
+    this.journal.rewrite(this.describe((table) => table.all()).map((change) => `[${change}]`));
     this.writing = true;
   }
 
   close(): void {
     this.journal.close();
     this.lock.release();
+  }
+
+  /** As JSON text. */
+  private describe(rowsOf: (table: Table<unknown>) => [id: string, text: string | undefined][]): string[] {
+    return [...this.tables].flatMap(([name, table]) =>
+      rowsOf(table).map(([id, text]) => `["${name}",${id},${text ?? 'null'}]`),
+    );
   }
 
   private tell(turnIds: ReadonlySet<string>): void {
@@ -107,16 +116,4 @@ export class Store extends Tables {
 function tablesOf(tables: Tables): Map<string, Table<unknown>> {
   const entries: [string, unknown][] = Object.entries(tables);
   return new Map(entries.filter((entry): entry is [string, Table<unknown>] => entry[1] instanceof Table));
-}
-
-function asJson(table: string, id: string, text: string | undefined): string {
-  return `[${JSON.stringify(table)},${id},${text ?? 'null'}]`;
-}
-
-function parse(line: string, number: number): Change[] {
-  try {
-    return JSON.parse(line) as Change[];
-  } catch (cause) {
-    throw new SessionsConfigurationError(`Line ${number} of the file is damaged.`, { cause });
-  }
 }

@@ -82,7 +82,9 @@ export class Table<Row, IndexName extends string = never> {
   }
 
   private change(id: string, text: string | undefined): void {
-    if (!this.before.has(id)) this.before.set(id, this.rows.get(id)?.text);
+    const stored = this.rows.get(id)?.text;
+    if (text === stored) return;
+    if (!this.before.has(id)) this.before.set(id, stored);
     this.load(id, text);
   }
 

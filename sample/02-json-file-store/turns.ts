@@ -1,5 +1,6 @@
 import {
   type ChangedLane,
+  type RenewedLease,
   type Turn,
   type TurnHold,
   type TurnLedger,
@@ -7,59 +8,47 @@ import {
   type TurnQuery,
 } from 'nestjs-agent-sessions';
 import { accept } from './accept.js';
+import { type CancelMode, markTurn, putBack, stopTurn } from './change-turn.js';
 import { claim } from './claim.js';
-import { type CancelMode, changeTurn, headOf, held, isLastAttempt, markTurn, stopTurn, watch } from './lane.js';
+import { dueLanes, headOf, held, watch } from './lane.js';
 import { settle } from './settle.js';
 import { saveStep } from './steps.js';
 import { type Store } from './store.js';
-import { isOpen, type TurnRow } from './tables.js';
+import { isOpen } from './tables.js';
 import { signal, wait } from './waits.js';
 
 export const turnsPort = (store: Store): TurnLedger => ({
   accept: (request) => store.commit(() => accept(store, request)),
   claim: (sessionId, request) => store.commit(() => claim(store, sessionId, request)),
-  renew: (hold, leaseMs) =>
-    store.commit(() => {
-      const { lane, row } = held(store, hold);
-      watch(store, { ...lane, running: { ...lane.running!, leaseEnd: store.now + leaseMs } });
-      const { cancelMode } = row.turn;
-      return cancelMode === undefined ? {} : { cancelMode };
-    }),
+  renew: (hold, leaseMs) => store.commit(() => renew(store, hold, leaseMs)),
   saveStep: (hold, step) => store.commit(() => saveStep(store, held(store, hold).row.turn.id, step)),
   settle: (hold, settlement, next) => store.commit(() => settle(store, hold, settlement, next)),
   retry: (hold, { error, delayMs }) =>
-    store.commit(() =>
-      putBack(store, hold, delayMs, ({ failures }) => ({ dueAt: store.time(delayMs), failures: failures + 1, error })),
-    ),
-  release: (hold, delayMs) => store.commit(() => putBack(store, hold, delayMs, () => ({}))),
+    store.commit(() => {
+      const own = held(store, hold);
+      const failures = own.row.turn.failures + 1;
+      return putBack(store, own, { status: 'queued', failures, error, dueAt: store.time(delayMs) });
+    }),
+  release: (hold, delayMs) =>
+    store.commit(() => putBack(store, held(store, hold), { status: 'queued' }, { offerAt: store.now + delayMs })),
   wait: (hold, request) => store.commit(() => wait(store, hold, request)),
   signal: (turnId, name, payload) => store.commit(() => signal(store, turnId, name, payload)),
   cancel: (turnId, mode) => store.commit(() => cancel(store, turnId, mode)),
   get: (turnId) => store.read(() => store.turns.get(turnId)?.turn ?? null),
   list: (query) => store.read(() => list(store, query)),
-  due: (limit) => store.commit(() => due(store, limit)),
+  due: (limit) => store.commit(() => dueLanes(store, limit)),
 });
 
-/** Ends the hold without settling the turn: it is queued again, unless this was its last attempt. */
-function putBack(store: Store, hold: TurnHold, delayMs: number, fields: (turn: Turn) => Partial<Turn>): Turn {
+function renew(store: Store, hold: TurnHold, leaseMs: number): RenewedLease {
   const { lane, row } = held(store, hold);
-  const last = isLastAttempt(store, row.turn);
-  const turn = last
-    ? stopTurn(store, row, row.turn.cancelMode ?? 'cancel')
-    : changeTurn(store, row, { status: 'queued', ...fields(row.turn) });
-  store.hint(turn.id);
-  watch(store, { ...lane, running: undefined }, last ? store.now : store.now + delayMs);
-  return turn;
-}
-
-export function turnOf(store: Store, turnId: string): TurnRow {
-  const row = store.turns.get(turnId);
-  if (!row) throw new TurnNotFoundError(turnId);
-  return row;
+  watch(store, { ...lane, running: { ...lane.running!, leaseEnd: store.now + leaseMs } });
+  const { cancelMode } = row.turn;
+  return cancelMode === undefined ? {} : { cancelMode };
 }
 
 function cancel(store: Store, turnId: string, mode: CancelMode): ChangedLane {
-  const row = turnOf(store, turnId);
+  const row = store.turns.get(turnId);
+  if (!row) throw new TurnNotFoundError(turnId);
   const { sessionId, status } = row.turn;
   if (!isOpen(row.turn)) return { turn: row.turn, ring: false };
   if (status === 'running') return { turn: markTurn(store, row, mode), ring: false };
@@ -68,7 +57,7 @@ function cancel(store: Store, turnId: string, mode: CancelMode): ChangedLane {
   return { turn, ring: wasHead && watch(store, store.lanes.get(sessionId)!) };
 }
 
-/** A page of the lane is read turn by turn until it is full, whatever the statuses that are asked for. */
+/** A page is read from the lane turn by turn, whatever the statuses that are asked for. */
 function list(store: Store, { sessionId, status, after = 0, limit = 50 }: TurnQuery): Turn[] {
   const found: Turn[] = [];
   const wanted = status === undefined ? undefined : [status].flat();
@@ -77,15 +66,4 @@ function list(store: Store, { sessionId, status, after = 0, limit = 50 }: TurnQu
     if (!wanted || wanted.includes(turn.status)) found.push(turn);
   }
   return found;
-}
-
-function due(store: Store, limit: number): string[] {
-  const sessionIds: string[] = [];
-  for (const lane of store.lanes.by('attention', [])) {
-    if (lane.attentionAt! > store.now || sessionIds.length >= limit) break;
-    sessionIds.push(lane.sessionId);
-    const attentionAt = store.now + Math.min(1000 * 2 ** lane.offers, 5000);
-    store.lanes.put({ ...lane, attentionAt, offers: lane.offers + 1 });
-  }
-  return sessionIds;
 }

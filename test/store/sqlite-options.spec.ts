@@ -13,7 +13,7 @@ describe('the options of the SQLite store', () => {
     ['a URI', { dataSource: { type: 'better-sqlite3', database: 'file:x.db?mode=memory' } }, 'the path of a file'],
     ['no DataSource', {}, 'dataSource is missing'],
     ['null', { dataSource: null }, 'dataSource is missing'],
-    ['another dialect', { dataSource: { type: 'postgres', database: 'x' } }, '"postgres"'],
+    ['another dialect', { dataSource: { type: 'cockroachdb', database: 'x' } }, '"cockroachdb"'],
     ['another SQLite driver', { dataSource: { type: 'sqljs', database: 'x' } }, '"sqljs"'],
     ['an empty prefix', { ...file(), tablePrefix: '' }, 'tablePrefix'],
     ['a prefix that is SQL', { ...file(), tablePrefix: 'a"; DROP TABLE x; --' }, 'tablePrefix'],

@@ -1,10 +1,15 @@
 import { type MigrationInterface, type QueryRunner } from 'typeorm';
-import { createTables } from './sqlite/schema.js';
-import { TABLES } from './table-definitions.js';
+import { dialectOf } from './dialects.js';
+import { placeOf } from './sql-place.js';
+
+/** The migration that the tables must be at: as many as there are. */
+export const SCHEMA_VERSION = 1;
+/** The first one whose tables an older package, still running during a deploy, can go on with. */
+const USABLE_FROM = 1;
 
 /**
- * The migrations of this package, oldest first, for tables that begin with `tablePrefix`. The adapter runs them by
- * itself on SQLite; elsewhere give them to TypeORM's CLI.
+ * The migrations of this package, oldest first, for tables that begin with `tablePrefix` and for every dialect. The adapter
+ * runs them by itself on SQLite, elsewhere with `migrationsRun: true`; or give them to TypeORM's CLI (NST-23).
  */
 export function sessionsMigrations(tablePrefix = 'agent_'): (new () => MigrationInterface)[] {
   class CreateSessions1763683200000 implements MigrationInterface {
@@ -12,13 +17,27 @@ export function sessionsMigrations(tablePrefix = 'agent_'): (new () => Migration
     readonly name = 'CreateSessions1763683200000';
 
     async up(queryRunner: QueryRunner): Promise<void> {
-      for (const statement of createTables(tablePrefix)) await queryRunner.query(statement);
+      const { options } = queryRunner.connection;
+      const place = placeOf(options, tablePrefix);
+      for (const statement of dialectOf(options).create) await queryRunner.query(place.fill(statement));
+      await queryRunner.query(place.fill(`INSERT INTO {schema} VALUES (${SCHEMA_VERSION}, ${USABLE_FROM})`));
     }
 
     async down(queryRunner: QueryRunner): Promise<void> {
-      for (const table of Object.keys(TABLES)) await queryRunner.query(`DROP TABLE "${tablePrefix}${table}"`);
+      const { options } = queryRunner.connection;
+      const place = placeOf(options, tablePrefix);
+      for (const statement of [...dialectOf(options).create].reverse()) {
+        const drop = dropStatement(statement);
+        if (drop) await queryRunner.query(place.fill(drop));
+      }
     }
   }
 
   return [CreateSessions1763683200000];
+}
+
+/** What undoes a statement; indexes go with their tables. */
+function dropStatement(create: string): string | undefined {
+  const [, kind, name] = /^\s*CREATE (TABLE|FUNCTION) (?:IF NOT EXISTS )?(\{\w+\})/.exec(create) ?? [];
+  return kind && `DROP ${kind} ${name}`;
 }

@@ -1,3 +1,6 @@
+import { type DataSourceOptions } from 'typeorm';
+import { dialectOf } from './dialects.js';
+
 /** Where the tables and functions of one application stand in a database. */
 export class SqlPlace {
   /**
@@ -28,6 +31,11 @@ export class SqlPlace {
   }
 
   private quoted(name: string): string {
-    return `${this.quote}${name}${this.quote}`;
+    return `${this.quote}${name.replaceAll(this.quote, this.quote + this.quote)}${this.quote}`;
   }
+}
+
+export function placeOf(options: DataSourceOptions, tablePrefix: string): SqlPlace {
+  const schema = options.type === 'postgres' ? options.schema : undefined;
+  return new SqlPlace(tablePrefix, schema, dialectOf(options).quote);
 }

@@ -34,6 +34,13 @@ export interface SurfaceRow {
   readonly sessionId: string;
 }
 
+/** Which migration the tables are at. */
+export interface SchemaRow {
+  readonly version: number;
+  /** The first migration whose package can still use them: two versions run side by side during a deploy. */
+  readonly usableFrom: number;
+}
+
 /** The tables as they are today, for entities and for statements. How they came about is in the migrations. */
 export const TABLES = {
   session: table<SessionRow>({
@@ -163,6 +170,7 @@ export const TABLES = {
     columns: { name: 'text key', holder: 'text', fence: 'integer', expiresAt: 'integer' },
   }),
   tombstone: table<TombstoneRow>({ columns: { sessionId: 'text key', erasedAt: 'integer' } }),
+  schema: table<SchemaRow>({ columns: { version: 'integer key', usableFrom: 'integer' } }),
 } as const;
 
 export type TableName = keyof typeof TABLES;

@@ -1,39 +1,35 @@
 import { inspect } from 'node:util';
-import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { dialectOf } from './dialects.js';
+import { optionsOf } from './open-data-source.js';
 import { SqliteAdapter } from './sqlite/sqlite-adapter.js';
 import { type ResolvedTypeormOptions, type TypeormAdapterOptions } from './typeorm-adapter.options.js';
 
 /**
- * A store in a database that TypeORM reaches. Today: SQLite files through better-sqlite3.
+ * A store in a database that TypeORM reaches: a SQLite file (better-sqlite3), PostgreSQL, MySQL or MariaDB.
  *
  * ```ts
  * typeormAdapter({ dataSource: { type: 'better-sqlite3', database: 'sessions.db' } })
+ * typeormAdapter({ dataSource }) // the application's own
  * ```
  * @throws SessionsConfigurationError for another dialect, `:memory:`, or an option that is not allowed
  */
 export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter {
-  const dataSource = connectionOptions(options);
-  if (dataSource.type !== 'better-sqlite3') {
-    throw new SessionsConfigurationError(
-      `typeormAdapter: dataSource.type is ${JSON.stringify(dataSource.type)}; it must be 'better-sqlite3'.`,
-    );
-  }
-  return SqliteAdapter.create(dataSource, resolveOptions(options));
-}
-
-function connectionOptions({ dataSource }: TypeormAdapterOptions): DataSourceOptions {
-  const options = (dataSource as Partial<DataSource> | undefined)?.options ?? dataSource;
-  if (typeof options !== 'object' || options === null) {
+  const { dataSource } = options;
+  if (typeof dataSource !== 'object' || dataSource === null) {
     throw new SessionsConfigurationError(
       'typeormAdapter: dataSource is missing; give a TypeORM DataSource or its options.',
     );
   }
-  return options as DataSourceOptions;
+  const connection = optionsOf(dataSource);
+  dialectOf(connection);
+  const resolved = resolveOptions(options);
+  return SqliteAdapter.create(connection, resolved);
 }
 
-function resolveOptions({ tablePrefix = 'agent_', sqlite = {} }: TypeormAdapterOptions): ResolvedTypeormOptions {
+function resolveOptions(options: TypeormAdapterOptions): ResolvedTypeormOptions {
+  const { tablePrefix = 'agent_', migrationsRun = false, sqlite = {} } = options;
   const { synchronous = 'FULL', busyTimeoutMs = 5000 } = sqlite;
   // The prefix becomes part of SQL.
   if (!/^[A-Za-z_]\w{0,30}$/.test(tablePrefix)) {
@@ -51,5 +47,10 @@ function resolveOptions({ tablePrefix = 'agent_', sqlite = {} }: TypeormAdapterO
       `typeormAdapter: sqlite.busyTimeoutMs is ${inspect(busyTimeoutMs)}; it must be a number of milliseconds, 0 or more.`,
     );
   }
-  return { tablePrefix, synchronous, busyTimeoutMs };
+  if (typeof migrationsRun !== 'boolean') {
+    throw new SessionsConfigurationError(
+      `typeormAdapter: migrationsRun is ${inspect(migrationsRun)}; it must be true or false.`,
+    );
+  }
+  return { tablePrefix, migrationsRun, synchronous, busyTimeoutMs };
 }

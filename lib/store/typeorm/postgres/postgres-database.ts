@@ -16,7 +16,8 @@ export class PostgresDatabase {
 
   constructor(
     readonly place: SqlPlace,
-    readonly dataSource: DataSource,
+    /** @throws StoreUnavailableError while it is not open */
+    private readonly dataSource: () => DataSource,
   ) {}
 
   async init(): Promise<void> {
@@ -35,12 +36,12 @@ export class PostgresDatabase {
 
   /** A statement that names tables as `{turn}`. */
   async query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
-    return this.retrying(() => this.dataSource.query<Row[]>(this.place.fill(sql), [...values]));
+    return this.retrying(() => this.dataSource().query<Row[]>(this.place.fill(sql), [...values]));
   }
 
   private async inReadCommitted<Row>(sql: string, values: unknown[]): Promise<Row[]> {
-    if (!this.otherIsolation) return this.dataSource.query<Row[]>(sql, values);
-    return this.dataSource.transaction('READ COMMITTED', (manager) => manager.query<Row[]>(sql, values));
+    if (!this.otherIsolation) return this.dataSource().query<Row[]>(sql, values);
+    return this.dataSource().transaction('READ COMMITTED', (manager) => manager.query<Row[]>(sql, values));
   }
 
   /** What PostgreSQL rolled back to break a deadlock did not happen, and can be sent again. */

@@ -137,4 +137,7 @@ export const CREATE_TABLES: readonly string[] = [
     "expires_at" bigint NOT NULL
   )`,
   'CREATE TABLE {tombstone} ("session_id" text COLLATE "C" PRIMARY KEY, "erased_at" bigint NOT NULL)',
+
+  // Which migration the tables are at, and since which one they can be used.
+  'CREATE TABLE {schema} ("version" bigint PRIMARY KEY, "usable_from" bigint NOT NULL)',
 ];

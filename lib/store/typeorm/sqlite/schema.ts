@@ -2,9 +2,8 @@
  * The tables of the embedded SQLite store, as the first migration makes them. Times are milliseconds, JSON is text.
  * A migration is history: what it made is changed by a later one, never here.
  */
-export function createTables(prefix: string): string[] {
-  return [
-    `CREATE TABLE "${prefix}session" (
+export const CREATE_TABLES: readonly string[] = [
+  `CREATE TABLE {session} (
       "id" text PRIMARY KEY NOT NULL,
       "user_id" text NOT NULL,
       "workspace_id" text,
@@ -16,16 +15,16 @@ export function createTables(prefix: string): string[] {
       "metadata" text NOT NULL,
       "version" integer NOT NULL
     )`,
-    `CREATE INDEX "${prefix}session_user" ON "${prefix}session" ("user_id", "last_activity_at")`,
-    `CREATE INDEX "${prefix}session_state" ON "${prefix}session" ("state", "last_activity_at")`,
-    `CREATE INDEX "${prefix}session_age" ON "${prefix}session" ("created_at") WHERE "state" <> 'expired'`,
-    // Which sessions hold a surface; the order of attachment is in the session's own row.
-    `CREATE TABLE "${prefix}session_surface" (
+  `CREATE INDEX {session_user!} ON {session} ("user_id", "last_activity_at")`,
+  `CREATE INDEX {session_state!} ON {session} ("state", "last_activity_at")`,
+  `CREATE INDEX {session_age!} ON {session} ("created_at") WHERE "state" <> 'expired'`,
+  // Which sessions hold a surface; the order of attachment is in the session's own row.
+  `CREATE TABLE {session_surface} (
       "surface_id" text NOT NULL,
       "session_id" text NOT NULL,
       PRIMARY KEY ("surface_id", "session_id")
     ) WITHOUT ROWID`,
-    `CREATE TABLE "${prefix}lane" (
+  `CREATE TABLE {lane} (
       "session_id" text PRIMARY KEY NOT NULL,
       "next_position" integer NOT NULL,
       "depth" integer NOT NULL,
@@ -36,9 +35,9 @@ export function createTables(prefix: string): string[] {
       "attention_at" integer,
       "offers" integer NOT NULL
     )`,
-    // Idle lanes are not in it, so looking for work costs the work there is.
-    `CREATE INDEX "${prefix}lane_attention" ON "${prefix}lane" ("attention_at") WHERE "attention_at" IS NOT NULL`,
-    `CREATE TABLE "${prefix}turn" (
+  // Idle lanes are not in it, so looking for work costs the work there is.
+  `CREATE INDEX {lane_attention!} ON {lane} ("attention_at") WHERE "attention_at" IS NOT NULL`,
+  `CREATE TABLE {turn} (
       "id" text PRIMARY KEY NOT NULL,
       "session_id" text NOT NULL,
       "position" integer NOT NULL,
@@ -65,10 +64,10 @@ export function createTables(prefix: string): string[] {
       "settled_fence" integer,
       "due_at" integer
     )`,
-    `CREATE UNIQUE INDEX "${prefix}turn_position" ON "${prefix}turn" ("session_id", "position")`,
-    `CREATE UNIQUE INDEX "${prefix}turn_key" ON "${prefix}turn" ("session_id", "idempotency_key") WHERE "idempotency_key" IS NOT NULL`,
-    `CREATE INDEX "${prefix}turn_open" ON "${prefix}turn" ("session_id", "position") WHERE "settled_at" IS NULL`,
-    `CREATE TABLE "${prefix}step" (
+  `CREATE UNIQUE INDEX {turn_position!} ON {turn} ("session_id", "position")`,
+  `CREATE UNIQUE INDEX {turn_key!} ON {turn} ("session_id", "idempotency_key") WHERE "idempotency_key" IS NOT NULL`,
+  `CREATE INDEX {turn_open!} ON {turn} ("session_id", "position") WHERE "settled_at" IS NULL`,
+  `CREATE TABLE {step} (
       "turn_id" text NOT NULL,
       "iteration" integer NOT NULL,
       "intent" text NOT NULL,
@@ -77,13 +76,13 @@ export function createTables(prefix: string): string[] {
       "value" text NOT NULL,
       PRIMARY KEY ("turn_id", "iteration", "intent", "name", "occurrence")
     )`,
-    `CREATE TABLE "${prefix}signal" (
+  `CREATE TABLE {signal} (
       "turn_id" text NOT NULL,
       "name" text NOT NULL,
       "payload" text NOT NULL,
       PRIMARY KEY ("turn_id", "name")
     )`,
-    `CREATE TABLE "${prefix}checkpoint" (
+  `CREATE TABLE {checkpoint} (
       "orchestrator" text NOT NULL,
       "session_id" text NOT NULL,
       "turn_index" integer NOT NULL,
@@ -97,8 +96,8 @@ export function createTables(prefix: string): string[] {
       "saved_at" integer NOT NULL,
       PRIMARY KEY ("orchestrator", "session_id", "turn_index")
     )`,
-    `CREATE INDEX "${prefix}checkpoint_session" ON "${prefix}checkpoint" ("session_id")`,
-    `CREATE TABLE "${prefix}message" (
+  `CREATE INDEX {checkpoint_session!} ON {checkpoint} ("session_id")`,
+  `CREATE TABLE {message} (
       "session_id" text NOT NULL,
       "position" integer NOT NULL,
       "id" text NOT NULL,
@@ -109,7 +108,7 @@ export function createTables(prefix: string): string[] {
       "created_at" integer NOT NULL,
       PRIMARY KEY ("session_id", "position")
     )`,
-    `CREATE TABLE "${prefix}document" (
+  `CREATE TABLE {document} (
       "namespace" text NOT NULL,
       "scope" text NOT NULL,
       "session_id" text NOT NULL,
@@ -119,17 +118,18 @@ export function createTables(prefix: string): string[] {
       "expires_at" integer,
       PRIMARY KEY ("namespace", "scope", "session_id", "key")
     )`,
-    `CREATE INDEX "${prefix}document_session" ON "${prefix}document" ("session_id")`,
-    `CREATE INDEX "${prefix}document_expiry" ON "${prefix}document" ("expires_at") WHERE "expires_at" IS NOT NULL`,
-    `CREATE TABLE "${prefix}lease" (
+  `CREATE INDEX {document_session!} ON {document} ("session_id")`,
+  `CREATE INDEX {document_expiry!} ON {document} ("expires_at") WHERE "expires_at" IS NOT NULL`,
+  `CREATE TABLE {lease} (
       "name" text PRIMARY KEY NOT NULL,
       "holder" text NOT NULL,
       "fence" integer NOT NULL,
       "expires_at" integer NOT NULL
     )`,
-    `CREATE TABLE "${prefix}tombstone" (
+  `CREATE TABLE {tombstone} (
       "session_id" text PRIMARY KEY NOT NULL,
       "erased_at" integer NOT NULL
     )`,
-  ];
-}
+  // Which migration the tables are at, and since which one they can be used.
+  `CREATE TABLE {schema} ("version" integer PRIMARY KEY NOT NULL, "usable_from" integer NOT NULL)`,
+];

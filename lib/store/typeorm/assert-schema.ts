@@ -1,0 +1,55 @@
+import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { SCHEMA_VERSION } from './migrations.js';
+import { type SqlPlace } from './sql-place.js';
+
+interface StoredVersion {
+  /** Drivers give 64-bit integers as text. */
+  readonly version: number | string;
+  readonly usable_from: number | string;
+}
+
+/** undefined_table of PostgreSQL; ER_NO_SUCH_TABLE of MySQL */
+const NO_TABLE = new Set<unknown>(['42P01', 'ER_NO_SUCH_TABLE']);
+
+/**
+ * Checks that the migrations have run, and that they are not those of a package too new for this one (NST-23).
+ * @throws SessionsConfigurationError with what to do
+ */
+export async function assertSchema(
+  query: (sql: string) => Promise<StoredVersion[]>,
+  place: SqlPlace,
+  title: string,
+): Promise<void> {
+  const { version, usableFrom } = await storedVersion(query, place);
+  if (version < SCHEMA_VERSION) {
+    throw new SessionsConfigurationError(
+      `The tables of the ${title} store (${place.name('session')} and others) are at migration ${version}, and this version ` +
+        `of nestjs-agent-sessions needs ${SCHEMA_VERSION}. Run the migrations before the application: ` +
+        'npx typeorm migration:run -d FILE, see docs/stores/migrations.md; or set migrationsRun: true.',
+    );
+  }
+  if (usableFrom > SCHEMA_VERSION) {
+    throw new SessionsConfigurationError(
+      `The tables of the ${title} store are at migration ${version}, which is too new for this version of ` +
+        `nestjs-agent-sessions: it knows ${SCHEMA_VERSION}, and they can be used from ${usableFrom} on. Install a newer version.`,
+    );
+  }
+}
+
+async function storedVersion(
+  query: (sql: string) => Promise<StoredVersion[]>,
+  place: SqlPlace,
+): Promise<{ version: number; usableFrom: number }> {
+  try {
+    const [row] = await query(place.fill('SELECT version, usable_from FROM {schema} ORDER BY version DESC LIMIT 1'));
+    return { version: Number(row?.version ?? 0), usableFrom: Number(row?.usable_from ?? 0) };
+  } catch (error) {
+    if (isMissingTable(error)) return { version: 0, usableFrom: 0 };
+    throw error;
+  }
+}
+
+function isMissingTable(error: unknown): boolean {
+  const { code, driverError, cause } = error as { code?: unknown; driverError?: { code?: unknown }; cause?: unknown };
+  return NO_TABLE.has(driverError?.code ?? code) || (cause !== undefined && isMissingTable(cause));
+}

@@ -1,0 +1,32 @@
+import { type DataSourceOptions } from 'typeorm';
+import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { POSTGRES_FUNCTIONS } from './postgres/functions/index.js';
+import { CREATE_TABLES as POSTGRES_TABLES } from './postgres/schema.js';
+import { CREATE_TABLES as SQLITE_TABLES } from './sqlite/schema.js';
+
+/** What the databases that TypeORM reaches do not have in common. */
+export interface Dialect {
+  readonly title: string;
+  readonly quote: '"' | '`';
+  /** What the first migration makes, in order. */
+  readonly create: readonly string[];
+}
+
+const SQLITE: Dialect = { title: 'SQLite', quote: '"', create: SQLITE_TABLES };
+const POSTGRES: Dialect = { title: 'PostgreSQL', quote: '"', create: [...POSTGRES_TABLES, ...POSTGRES_FUNCTIONS] };
+
+export const DIALECTS = {
+  'better-sqlite3': SQLITE,
+  postgres: POSTGRES,
+} as const satisfies { [Type in DataSourceOptions['type']]?: Dialect };
+
+export type DialectName = keyof typeof DIALECTS;
+
+/** @throws SessionsConfigurationError for a database that there is no store for */
+export function dialectOf({ type }: Pick<DataSourceOptions, 'type'>): Dialect {
+  // Object.hasOwn: the type is what somebody wrote.
+  if (Object.hasOwn(DIALECTS, type)) return DIALECTS[type as DialectName];
+  throw new SessionsConfigurationError(
+    `typeormAdapter: dataSource.type is ${JSON.stringify(type)}; it must be one of ${Object.keys(DIALECTS).join(', ')}.`,
+  );
+}

@@ -69,6 +69,20 @@ describe('the schema of the SQLite store', () => {
     expect(inFile((db) => db.prepare('SELECT COUNT(*) AS count FROM agent_migrations').get())).toEqual({ count: 1 });
   });
 
+  it('NST-23 refuses a file that a newer version of the package has changed beyond its understanding', async () => {
+    await migrated();
+    inFile((db) => db.exec('INSERT INTO agent_schema VALUES (9, 8)'));
+
+    await expect(adapterOf('agent_').init?.()).rejects.toThrow(/migration 9.*too new.*Install a newer version/s);
+  });
+
+  it('NST-23 goes on with a file that a newer version of the package has changed compatibly', async () => {
+    await migrated();
+    inFile((db) => db.exec('INSERT INTO agent_schema VALUES (9, 1)'));
+
+    await expect(migrated()).resolves.toBeUndefined();
+  });
+
   it('STA-03 two prefixes in one file know nothing of each other', async () => {
     const [first, second] = [adapterOf('a_'), adapterOf('b_')];
     await first.init?.();

@@ -2,7 +2,7 @@ import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { SCHEMA_VERSION } from './migrations.js';
 import { type SqlPlace } from './sql-place.js';
 
-interface StoredVersion {
+export interface StoredVersion {
   /** Drivers give 64-bit integers as text. */
   readonly version: number | string;
   readonly usable_from: number | string;

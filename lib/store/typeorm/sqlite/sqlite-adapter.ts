@@ -7,7 +7,9 @@ import { SessionsConfigurationError, StoreUnavailableError } from '../../../comm
 import { type SessionsAdapter } from '../../../sessions.adapter.js';
 import { embeddedPorts } from '../../embedded/embedded-ports.js';
 import { type EmbeddedDatabase } from '../../embedded/tables.js';
+import { assertSchema, type StoredVersion } from '../assert-schema.js';
 import { runMigrations } from '../run-migrations.js';
+import { placeOf } from '../sql-place.js';
 import { type ResolvedTypeormOptions } from '../typeorm-adapter.options.js';
 import { FileLock, type OpenDatabase } from './file-lock.js';
 import { SqliteDatabase } from './sqlite-database.js';
@@ -81,6 +83,8 @@ export class SqliteAdapter {
       // First, because in the older journal mode readers would hold up the migrations too.
       await retryWhileBusy(() => db.pragma('journal_mode = WAL'), this.options.busyTimeoutMs);
       await runMigrations(this.dataSource, this.options.tablePrefix);
+      const place = placeOf(this.dataSource, this.options.tablePrefix);
+      await assertSchema(async (sql) => db.prepare<[], StoredVersion>(sql).all(), place, 'SQLite');
     } finally {
       lock.release();
     }

@@ -1,0 +1,53 @@
+import { CheckpointConflictError } from '../../../checkpoint/checkpoint.errors.js';
+import { type SessionsError } from '../../../common/sessions.error.js';
+import { SessionNotFoundError, SessionStateError } from '../../../session/session.errors.js';
+import { type SessionState } from '../../../session/session.js';
+import {
+  IdempotencyConflictError,
+  LaneFullError,
+  SessionBusyError,
+  TurnFencedError,
+  TurnNotFoundError,
+  TurnSettledError,
+} from '../../../turn/turn.errors.js';
+import { iso, toTurn } from '../../embedded/row-mapping.js';
+import { type TurnRow } from '../../embedded/rows.js';
+import { type SqlRow, toRow } from './postgres-rows.js';
+
+/** A function's "no": the code of a typed error and what its constructor takes. */
+interface Refusal {
+  readonly refused: string;
+  readonly session_id: string;
+  readonly turn_id: string;
+  readonly fence: number;
+  readonly limit: number;
+  readonly state: SessionState;
+  readonly attempted: string;
+  readonly alive: boolean;
+  readonly since: number;
+  readonly orchestrator: string;
+  readonly turn_index: number;
+  readonly turn: SqlRow;
+}
+
+const ERRORS: Readonly<Record<string, (refusal: Refusal) => SessionsError>> = {
+  SESSION_NOT_FOUND: (no) => new SessionNotFoundError(no.session_id),
+  SESSION_STATE: (no) => new SessionStateError(no.session_id, no.state, no.attempted),
+  TURN_NOT_FOUND: (no) => new TurnNotFoundError(no.turn_id),
+  TURN_FENCED: (no) => new TurnFencedError(no.session_id, no.turn_id, no.fence),
+  TURN_SETTLED: (no) => new TurnSettledError(toTurn(toRow<TurnRow>(no.turn))),
+  IDEMPOTENCY_CONFLICT: (no) => new IdempotencyConflictError(no.session_id, no.turn_id),
+  SESSION_BUSY: (no) => new SessionBusyError(no.session_id, no.turn_id, no.alive, iso(no.since)),
+  LANE_FULL: (no) => new LaneFullError(no.session_id, no.limit),
+  CHECKPOINT_CONFLICT: (no) => new CheckpointConflictError(no.orchestrator, no.session_id, no.turn_index),
+};
+
+/** What a function gave, unless it refused. @throws the typed error that it names */
+export function granted<T>(result: T | Refusal): T {
+  if (!isRefusal(result)) return result;
+  throw ERRORS[result.refused](result);
+}
+
+function isRefusal(result: unknown): result is Refusal {
+  return typeof result === 'object' && result !== null && 'refused' in result;
+}

@@ -8,16 +8,20 @@ FILE is JSON Lines, a conversation a line: { "id", "messages": [...] } with mess
 
   --sessions N     only the first N conversations
   --kill-every N   kill the worker process (SIGKILL) after every N settled turns and start it again
-  --adapter NAME   sqlite (default) or memory
+  --adapter NAME   sqlite (default), memory, postgres or mysql; servers are started for it, unless
+                   TEST_POSTGRES_URL or TEST_MYSQL_URL name one
   --help           this text
 
 Exit code: 0 when every conversation equals its record, 1 when not, 2 for wrong arguments or a file that cannot be used.`;
+
+const ADAPTERS = ['sqlite', 'memory', 'postgres', 'mysql'] as const;
+export type ReplayAdapter = (typeof ADAPTERS)[number];
 
 export interface ReplayOptions {
   readonly file: string;
   readonly sessions: number;
   readonly killEvery?: number;
-  readonly adapter: 'sqlite' | 'memory';
+  readonly adapter: ReplayAdapter;
 }
 
 export class UsageError extends Error {}
@@ -30,14 +34,18 @@ export function parseOptions(args: string[]): ReplayOptions | null {
   if (file === undefined) throw new UsageError('Which FILE shall be played?');
   if (others.length > 0) throw new UsageError(`One FILE is played at a time; what is ${others.join(' ')}?`);
   const { adapter = 'sqlite' } = values;
-  if (adapter !== 'sqlite' && adapter !== 'memory') {
-    throw new UsageError(`--adapter is ${adapter}; it must be sqlite or memory.`);
+  if (!isAdapter(adapter)) {
+    throw new UsageError(`--adapter is ${adapter}; it must be one of ${ADAPTERS.join(', ')}.`);
   }
   const killEvery = toCount('--kill-every', values['kill-every']);
   if (adapter === 'memory' && killEvery !== undefined) {
-    throw new UsageError('--kill-every needs --adapter sqlite: memory dies with the process.');
+    throw new UsageError('--kill-every needs a store that outlives the process, and memory does not.');
   }
   return { file, adapter, sessions: toCount('--sessions', values.sessions) ?? Infinity, killEvery };
+}
+
+function isAdapter(name: string): name is ReplayAdapter {
+  return (ADAPTERS as readonly string[]).includes(name);
 }
 
 function parse(args: string[]) {

@@ -87,7 +87,7 @@ describe('arguments of replay', () => {
     ['no sessions', ['a', '--sessions', '0'], '--sessions is 0'],
     ['a half kill', ['a', '--kill-every', '1.5'], '--kill-every is 1.5'],
     ['an unknown adapter', ['a', '--adapter', 'redis'], '--adapter is redis'],
-    ['a memory that is killed', ['a', '--adapter', 'memory', '--kill-every', '5'], 'memory dies with the process'],
+    ['a memory that is killed', ['a', '--adapter', 'memory', '--kill-every', '5'], 'memory does not'],
   ])('TRN-15 are refused: %s', (_, args, message) => {
     expect(() => parseOptions(args)).toThrow(message);
   });

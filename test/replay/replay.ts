@@ -8,6 +8,7 @@ import { parseOptions, type ReplayOptions, USAGE, UsageError } from './replay-op
 import { progressBar, summaryTable } from './report.js';
 import { firstDifference, type PlayedConversation } from './verify.js';
 import { effectFile } from './worker-calls.js';
+import { openStore } from './replay-store.js';
 import { WorkerProcess } from './worker-process.js';
 
 try {
@@ -27,12 +28,14 @@ async function main(args: string[]): Promise<number> {
   }
   const records = readRecords(options.file).slice(0, options.sessions);
   const folder = mkdtempSync(join(tmpdir(), 'replay-'));
-  const worker = new WorkerProcess({ file: resolve(options.file), folder, adapter: options.adapter });
+  const store = await openStore(options.adapter, folder);
+  const worker = new WorkerProcess({ file: resolve(options.file), folder, store: store.options });
   let equal = false;
   try {
     equal = await replay(records, options, worker, new EffectLog(join(folder, effectFile)));
   } finally {
     await worker.stop();
+    await store.close();
     if (equal) rmSync(folder, { recursive: true });
     else console.error(`What the worker wrote is in ${folder}`);
   }

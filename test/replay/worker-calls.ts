@@ -1,4 +1,5 @@
 import { type Message, type Turn } from 'nestjs-agent-sessions';
+import { type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 
 /** What the parent asks of the worker. Each may be asked again of the next worker when no answer came. */
 export interface WorkerCalls {
@@ -34,7 +35,8 @@ export interface WorkerSetup {
   readonly file: string;
   /** Where it keeps its database and its effect log. */
   readonly folder: string;
-  readonly adapter: 'sqlite' | 'memory';
+  /** Where it keeps the conversations; left out: in its memory. */
+  readonly store?: TypeormAdapterOptions;
 }
 
 export const effectFile = 'effects.log';

@@ -80,9 +80,9 @@ class Replay implements WorkerCalls {
 @Module({
   imports: [
     SessionsModule.forRoot({
-      adapter: setup.adapter === 'memory' ? memoryAdapter() : sqliteAdapter(),
-      // A turn may be hit by many kills; none of them is its fault.
-      turns: { retry: { attempts: 1000 } },
+      adapter: setup.store ? typeormAdapter(setup.store) : memoryAdapter(),
+      // A turn may be hit by many kills; none of them is its fault. The lane of a killed worker is soon free.
+      turns: { retry: { attempts: 1000 }, leaseMs: 1000 },
     }),
     SessionsModule.forFeature([Recorded]),
   ],
@@ -93,10 +93,6 @@ class Replay implements WorkerCalls {
   ],
 })
 class WorkerModule {}
-
-function sqliteAdapter(): SessionsAdapter {
-  return typeormAdapter({ dataSource: { type: 'better-sqlite3', database: join(setup.folder, 'sessions.db') } });
-}
 
 /** Everything that has positions, page by page. */
 async function readAll<T extends { readonly position: number }>(page: (after: number) => Promise<T[]>): Promise<T[]> {

@@ -9,5 +9,5 @@ export interface Service {
 
 export interface RunningService {
   readonly url: string;
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
 }

@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { mariadb } from './mariadb.js';
+import { postgres } from './postgres.js';
+import { giveToServer } from './server-process.js';
+import { type RunningService, type Service } from './service.js';
+
+export const SERVICES: readonly Service[] = [postgres, mariadb];
+
+/** The address of a server: the one that the environment names, or a private one that is started now. */
+export async function startService(service: Service): Promise<RunningService> {
+  const given = process.env[service.variable];
+  if (given) return { url: given, stop: async () => {} };
+  const folder = mkdtempSync(join(tmpdir(), `agent-sessions-${service.name}-`));
+  giveToServer(folder);
+  const { url, stop } = await service.start(folder);
+  return {
+    url,
+    stop: async () => {
+      await stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The services that SKIP_SERVICES does not name, as in `SKIP_SERVICES=mariadb`. */
+export function wantedServices(skip = process.env.SKIP_SERVICES ?? ''): readonly Service[] {
+  const skipped = skip.split(',').filter((name) => name !== '');
+  for (const name of skipped) {
+    if (SERVICES.some((service) => service.name === name)) continue;
+    throw new Error(`SKIP_SERVICES names ${name}; it may name ${SERVICES.map((service) => service.name).join(', ')}.`);
+  }
+  return SERVICES.filter(({ name }) => !skipped.includes(name));
+}

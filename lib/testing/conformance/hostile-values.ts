@@ -45,11 +45,12 @@ export const EXACT_NUMBERS: readonly number[] = [
 /** JSON that a store must give back just as it was; new every time. */
 export function hostileJson(): JsonObject {
   return {
+    ...prototypeKeys(),
     texts: [...HOSTILE_TEXTS],
     keys: Object.fromEntries(HOSTILE_TEXTS.map((text) => [text, text])),
     numbers: [...EXACT_NUMBERS],
     empty: [{}, [], '', null, false, 0, [[]], [null], { '': null }],
-    prototype: prototypeKeys(),
+    nested: prototypeKeys(),
   };
 }
 

@@ -1,4 +1,5 @@
-import { columnName } from '../table-definitions.js';
+import { type NewCheckpoint } from '../../../checkpoint/checkpoint.js';
+import { type NewMessage } from '../../../conversation/conversation.store.js';
 
 /** A row as `row_to_json` gives it: columns in snake case, bigint as a number. */
 export type SqlRow = Readonly<Record<string, string | number | null>>;
@@ -11,9 +12,26 @@ export function toRow<Row>(sql: SqlRow): Row {
   return Object.fromEntries(Object.entries(sql).map(([column, value]) => [propertyName(column), value])) as Row;
 }
 
-/** The columns of a row for `json_populate_record`; what is `undefined` becomes NULL. */
-export function toSqlRow(row: Readonly<Record<string, string | number | null | undefined>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(row).map(([property, value]) => [columnName(property), value]));
+/** A message as `append_messages` takes it. */
+export function toMessageArgs({ id, role, ...body }: NewMessage): Record<string, unknown> {
+  const { content, name, metadata, toolCalls, toolCallId } = body;
+  return { id, role, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };
+}
+
+/** A checkpoint as `append_checkpoint` takes it. */
+export function toCheckpointArgs(checkpoint: NewCheckpoint): Record<string, unknown> {
+  return {
+    orchestrator: checkpoint.orchestrator,
+    session_id: checkpoint.sessionId,
+    turn_index: checkpoint.turnIndex,
+    turn_id: checkpoint.turnId,
+    parent: checkpoint.parent,
+    state: JSON.stringify(checkpoint.state),
+    last_route: JSON.stringify(checkpoint.lastRoute),
+    signature: checkpoint.signature,
+    version: checkpoint.version,
+    summarized_through: checkpoint.summarizedThrough,
+  };
 }
 
 function propertyName(column: string): string {

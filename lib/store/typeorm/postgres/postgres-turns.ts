@@ -1,0 +1,214 @@
+import { type JsonValue } from '../../../common/json.js';
+import { type SessionChange, type SessionState } from '../../../session/session.js';
+import {
+  type AcceptedTurn,
+  type AcceptTurn,
+  type ChangedLane,
+  type ClaimedTurn,
+  type ClaimRequest,
+  type RenewedLease,
+  type SettledTurn,
+  type SignalledTurn,
+  type TurnFailure,
+  type TurnHold,
+  type TurnLedger,
+  type TurnQuery,
+  type TurnSettlement,
+  type TurnWait,
+} from '../../../turn/turn.store.js';
+import { type StoredStep } from '../../../turn/turn-step.js';
+import { type CancelMode, isTerminal, type Turn } from '../../../turn/turn.js';
+import { toCheckpoint, toMessage, toSession, toStep, toTurn } from '../../embedded/row-mapping.js';
+import {
+  type CheckpointRow,
+  type MessageRow,
+  type SessionRow,
+  type StepRow,
+  type TurnRow,
+} from '../../embedded/rows.js';
+import { type PostgresDatabase } from './postgres-database.js';
+import { granted } from './postgres-refusals.js';
+import { type SqlRow, toMessageArgs, toCheckpointArgs, toRow } from './postgres-rows.js';
+
+interface ChangedTurn {
+  readonly turn: SqlRow;
+}
+
+interface Claimed {
+  readonly fence: number;
+  readonly turn: SqlRow;
+  readonly session: SqlRow | null;
+  readonly checkpoint: SqlRow | null;
+  readonly history: readonly SqlRow[];
+  readonly steps: readonly SqlRow[];
+}
+
+interface Settled {
+  readonly turn: SqlRow;
+  readonly next: Claimed | null;
+  readonly ring: boolean;
+  readonly session_change: {
+    readonly session: SqlRow;
+    readonly previous_state: SessionState;
+    readonly changed: boolean;
+  } | null;
+}
+
+/** The turn ledger in PostgreSQL: one function call an operation, see functions/turn-functions.ts. */
+export class PostgresTurns implements TurnLedger {
+  constructor(private readonly db: PostgresDatabase) {}
+
+  async accept(request: AcceptTurn): Promise<AcceptedTurn> {
+    const { id, sessionId, orchestrator, version, idempotency } = request;
+    const { turn, ...accepted } = await this.call<ChangedTurn & Omit<AcceptedTurn, 'turn'>>('accept_v1', {
+      id,
+      session_id: sessionId,
+      orchestrator,
+      version,
+      request: JSON.stringify(request.request),
+      attributes: JSON.stringify(request.attributes),
+      idempotency_key: idempotency?.key,
+      request_hash: idempotency?.hash,
+      ttl_ms: idempotency?.ttlMs,
+      when_busy: request.whenBusy,
+      max_queued: request.maxQueued,
+      max_lifetime_ms: request.maxSessionLifetimeMs,
+      foreign_session: request.foreignSession ?? false,
+    });
+    return { turn: turnOf(turn), ...accepted };
+  }
+
+  async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
+    const args = { session_id: sessionId, request: claimArgs(request) };
+    const claimed = await this.call<Claimed | null>('claim_v1', args);
+    return claimed && toClaimedTurn(claimed);
+  }
+
+  async renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
+    const args = { ...holdArgs(hold), lease_ms: leaseMs };
+    const { cancel_mode: cancelMode } = await this.call<{ cancel_mode: CancelMode | null }>('renew_v1', args);
+    return cancelMode === null ? {} : { cancelMode };
+  }
+
+  async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
+    const { status, reply, error, report, messages, checkpoint, keepCheckpoints } = settlement;
+    const settled = await this.call<Settled>('settle_v1', {
+      ...holdArgs(hold),
+      status,
+      reply: JSON.stringify(reply),
+      error: JSON.stringify(error),
+      report: JSON.stringify(report),
+      messages: messages.map(toMessageArgs),
+      checkpoint: checkpoint && toCheckpointArgs(checkpoint),
+      keep: keepCheckpoints === 'all' ? undefined : keepCheckpoints,
+      next: next && claimArgs(next),
+    });
+    const sessionChange = toSessionChange(settled.session_change);
+    return {
+      turn: turnOf(settled.turn),
+      ...(sessionChange ? { sessionChange } : {}),
+      next: settled.next && toClaimedTurn(settled.next),
+      ring: settled.ring,
+    };
+  }
+
+  retry(hold: TurnHold, { error, delayMs }: TurnFailure): Promise<Turn> {
+    return this.change('retry_v1', { ...holdArgs(hold), error: JSON.stringify(error), delay_ms: delayMs });
+  }
+
+  release(hold: TurnHold, delayMs: number): Promise<Turn> {
+    return this.change('release_v1', { ...holdArgs(hold), delay_ms: delayMs });
+  }
+
+  async wait(
+    hold: TurnHold,
+    { signal, step, timeoutMs }: TurnWait,
+  ): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
+    const args = { ...holdArgs(hold), signal, step: JSON.stringify(step), timeout_ms: timeoutMs };
+    const { turn, payload } = await this.call<ChangedTurn & { payload?: string }>('wait_v1', args);
+    if (payload === undefined) return { turn: turnOf(turn) };
+    return { turn: turnOf(turn), received: { payload: JSON.parse(payload) as JsonValue } };
+  }
+
+  async signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn> {
+    const args = { turn_id: turnId, name, payload: JSON.stringify(payload) };
+    const { turn, ...signalled } = await this.call<ChangedTurn & Omit<SignalledTurn, 'turn'>>('signal_v1', args);
+    return { turn: turnOf(turn), ...signalled };
+  }
+
+  async cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
+    const { turn, ring } = await this.call<ChangedTurn & { ring: boolean }>('cancel_v1', { turn_id: turnId, mode });
+    return { turn: turnOf(turn), ring };
+  }
+
+  async saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep> {
+    const { value, ...key } = step;
+    const args = { ...holdArgs(hold), step: key, value: JSON.stringify(value) };
+    const stored = await this.call<{ value: string }>('save_step_v1', args);
+    return { ...step, value: JSON.parse(stored.value) as JsonValue };
+  }
+
+  async get(turnId: string): Promise<Turn | null> {
+    const [found] = await this.db.query<ChangedTurn | undefined>(
+      'SELECT row_to_json(turn) AS turn FROM {turn} AS turn WHERE id = $1',
+      [turnId],
+    );
+    return found ? turnOf(found.turn) : null;
+  }
+
+  async list({ sessionId, status, after = 0, limit = 50 }: TurnQuery): Promise<Turn[]> {
+    const statuses = status === undefined ? null : typeof status === 'string' ? [status] : status;
+    const filter = statuses === null ? '' : 'AND status = ANY($4)';
+    // Lets the index of open turns answer, which costs nothing of the lane's history.
+    const open = statuses === null || statuses.some(isTerminal) ? '' : 'AND settled_at IS NULL';
+    const rows = await this.db.query<ChangedTurn>(
+      `SELECT row_to_json(turn) AS turn FROM {turn} AS turn
+       WHERE session_id = $1 AND position > $2 ${filter} ${open} ORDER BY position LIMIT $3`,
+      [sessionId, after, limit, ...(statuses === null ? [] : [statuses])],
+    );
+    return rows.map(({ turn }) => turnOf(turn));
+  }
+
+  due(limit: number): Promise<string[]> {
+    return this.call('due_v1', { limit });
+  }
+
+  private async change(operation: string, args: Readonly<Record<string, unknown>>): Promise<Turn> {
+    const { turn } = await this.call<ChangedTurn>(operation, args);
+    return turnOf(turn);
+  }
+
+  private async call<T>(operation: string, args: Readonly<Record<string, unknown>>): Promise<T> {
+    return granted(await this.db.call<T>(operation, args));
+  }
+}
+
+function holdArgs({ sessionId, turnId, fence }: TurnHold): Record<string, unknown> {
+  return { session_id: sessionId, turn_id: turnId, fence };
+}
+
+function claimArgs({ holder, leaseMs, maxAttempts, windows }: ClaimRequest): Record<string, unknown> {
+  return { holder, lease_ms: leaseMs, max_attempts: maxAttempts, windows };
+}
+
+function turnOf(row: SqlRow): Turn {
+  return toTurn(toRow<TurnRow>(row));
+}
+
+function toClaimedTurn({ fence, session, checkpoint, history, steps, ...claimed }: Claimed): ClaimedTurn {
+  const turn = turnOf(claimed.turn);
+  return {
+    hold: { sessionId: turn.sessionId, turnId: turn.id, fence },
+    turn,
+    session: session && toSession(toRow<SessionRow>(session)),
+    checkpoint: checkpoint && toCheckpoint(toRow<CheckpointRow>(checkpoint)),
+    history: history.map((row) => toMessage(toRow<MessageRow>(row))),
+    steps: steps.map((row) => toStep(toRow<StepRow>(row))),
+  };
+}
+
+function toSessionChange(change: Settled['session_change']): SessionChange | undefined {
+  if (!change) return undefined;
+  const { session, previous_state: previousState, changed } = change;
+  return { session: toSession(toRow<SessionRow>(session)), previousState, changed };
+}

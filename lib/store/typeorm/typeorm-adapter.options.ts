@@ -1,10 +1,18 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 
 export interface TypeormAdapterOptions {
-  /** The application's DataSource, or the options of one. `type: 'better-sqlite3'` with the path of a file. */
+  /**
+   * The application's DataSource, which stays open when the adapter closes, or the options of one. Of `type`
+   * `better-sqlite3` with the path of a file, `postgres`, `mysql` or `mariadb`.
+   */
   readonly dataSource: DataSource | DataSourceOptions;
   /** Before the name of every table; letters, digits and underscores. Default `agent_`. */
   readonly tablePrefix?: string;
+  /**
+   * Runs the migrations at start, one process at a time. Default false: a schema that is behind stops the start. On SQLite
+   * they always run (NST-23).
+   */
+  readonly migrationsRun?: boolean;
   readonly sqlite?: {
     /**
      * `FULL` (default): a settled turn survives a power cut. `NORMAL`: it survives the process, but the last ones can be
@@ -18,6 +26,7 @@ export interface TypeormAdapterOptions {
 
 export interface ResolvedTypeormOptions {
   readonly tablePrefix: string;
+  readonly migrationsRun: boolean;
   readonly synchronous: 'FULL' | 'NORMAL';
   readonly busyTimeoutMs: number;
 }

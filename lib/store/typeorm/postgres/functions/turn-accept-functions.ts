@@ -1,15 +1,13 @@
 /** TurnLedger.accept: repeats first, then the session, then policy and limits, then the new turn. */
 export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
-  // Why a session takes no turns; NULL when it does.
-  `CREATE FUNCTION {session_refusal_v1}(of_session text, foreign_session boolean, max_lifetime bigint, at bigint)
-  RETURNS json LANGUAGE plpgsql AS $$
+  // Why a session takes no turns; NULL when it does. An erased one is not there either.
+  `CREATE FUNCTION {session_refusal_v1}(of_session text, max_lifetime bigint, at bigint) RETURNS json
+  LANGUAGE plpgsql AS $$
   DECLARE
     session {session};
   BEGIN
-    IF NOT foreign_session THEN
-      SELECT * INTO session FROM {session} WHERE id = of_session;
-    END IF;
-    IF {is_erased_v1}(of_session) OR (session.id IS NULL AND NOT foreign_session) THEN
+    SELECT * INTO session FROM {session} WHERE id = of_session;
+    IF NOT FOUND THEN
       RETURN json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', of_session);
     END IF;
     IF session.state = 'expired' OR at - session.created_at > max_lifetime THEN
@@ -83,12 +81,11 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
   BEGIN
     SELECT * INTO asked FROM json_to_record(args)
       AS a(when_busy text, max_queued bigint, ttl_ms bigint, max_lifetime_ms bigint, foreign_session boolean);
-    lane := {lock_lane_v1}(given.session_id, false);
-    -- Of a foreign session the first turn makes the lane, unless it was erased; asked before and after, for it may be
-    -- erased while this waits for the lane.
-    IF lane.session_id IS NULL AND asked.foreign_session AND NOT {is_erased_v1}(given.session_id) THEN
-      lane := {lock_lane_v1}(given.session_id, true);
+    -- Other sessions have a lane since they were created.
+    IF asked.foreign_session AND NOT {open_lane_v1}(given.session_id) THEN
+      RETURN json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', given.session_id);
     END IF;
+    lane := {lock_lane_v1}(given.session_id, false);
     at := {now_v1}();
 
     SELECT * INTO known FROM {turn} WHERE id = given.id;
@@ -106,12 +103,15 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
       RETURN json_build_object('turn', row_to_json(known), 'duplicate', true, 'ring', known.status = 'queued');
     END IF;
 
+    -- A session that has come since has no lane here yet: it was not there when this began.
     IF lane.session_id IS NULL THEN
       RETURN json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', given.session_id);
     END IF;
-    refusal := {session_refusal_v1}(given.session_id, asked.foreign_session, asked.max_lifetime_ms, at);
-    IF refusal IS NOT NULL THEN
-      RETURN refusal;
+    IF NOT asked.foreign_session THEN
+      refusal := {session_refusal_v1}(given.session_id, asked.max_lifetime_ms, at);
+      IF refusal IS NOT NULL THEN
+        RETURN refusal;
+      END IF;
     END IF;
     IF lane.depth > 0 THEN
       head := {head_v1}(given.session_id);

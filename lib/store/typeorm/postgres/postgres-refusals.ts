@@ -1,6 +1,12 @@
 import { CheckpointConflictError } from '../../../checkpoint/checkpoint.errors.js';
-import { type SessionsError } from '../../../common/sessions.error.js';
-import { SessionNotFoundError, SessionStateError } from '../../../session/session.errors.js';
+import { type SessionsError, TooLargeError } from '../../../common/sessions.error.js';
+import {
+  SessionConflictError,
+  SessionNotFoundError,
+  SessionStateError,
+  SurfaceConflictError,
+  SurfaceLimitError,
+} from '../../../session/session.errors.js';
 import { type SessionState } from '../../../session/session.js';
 import {
   IdempotencyConflictError,
@@ -18,9 +24,14 @@ import { type SqlRow, toRow } from './postgres-rows.js';
 interface Refusal {
   readonly refused: string;
   readonly session_id: string;
+  readonly surface_id: string;
+  readonly held_by: string;
   readonly turn_id: string;
   readonly fence: number;
   readonly limit: number;
+  readonly subject: string;
+  readonly bytes: number;
+  readonly max_bytes: number;
   readonly state: SessionState;
   readonly attempted: string;
   readonly alive: boolean;
@@ -32,6 +43,10 @@ interface Refusal {
 
 const ERRORS: Readonly<Record<string, (refusal: Refusal) => SessionsError>> = {
   SESSION_NOT_FOUND: (no) => new SessionNotFoundError(no.session_id),
+  SESSION_CONFLICT: (no) => new SessionConflictError(no.session_id),
+  SURFACE_CONFLICT: (no) => new SurfaceConflictError(no.session_id, no.surface_id, no.held_by),
+  SURFACE_LIMIT: (no) => new SurfaceLimitError(no.session_id, no.limit),
+  TOO_LARGE: (no) => new TooLargeError(no.subject, no.bytes, no.max_bytes),
   SESSION_STATE: (no) => new SessionStateError(no.session_id, no.state, no.attempted),
   TURN_NOT_FOUND: (no) => new TurnNotFoundError(no.turn_id),
   TURN_FENCED: (no) => new TurnFencedError(no.session_id, no.turn_id, no.fence),

@@ -1,0 +1,161 @@
+/** What changes one session that is there. */
+export const SESSION_CHANGE_FUNCTIONS: readonly string[] = [
+  `CREATE FUNCTION {touch_session_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  DECLARE
+    given record;
+    before {session};
+    after {session};
+    now bigint;
+  BEGIN
+    SELECT * INTO given FROM json_to_record(args) AS arg(id text, max_lifetime_ms bigint);
+    SELECT * INTO before FROM {session} WHERE id = given.id FOR UPDATE;
+    IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
+    now := {now_v1}();
+    IF before.state = 'expired' OR now - before.created_at > given.max_lifetime_ms THEN RETURN {session_over_v1}(given.id, 'touch'); END IF;
+    after := before;
+    IF before.state <> 'active' THEN
+      after.state := 'active';
+      after.state_changed_at := now;
+    END IF;
+    after.last_activity_at := greatest(before.last_activity_at, now);
+    RETURN {change_session_v1}(before, after);
+  END $$`,
+
+  `CREATE FUNCTION {attach_surface_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
+  DECLARE
+    given record;
+    before {session};
+    after {session};
+    rivals text[] := '{}';
+    refusal json;
+    lost json;
+  BEGIN
+    SELECT * INTO given FROM json_to_record(args) AS arg(id text, surface_id text, policy text, max_surfaces bigint);
+    SELECT * INTO before FROM {session} WHERE id = given.id;
+    IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
+    IF given.policy = 'share' THEN
+      PERFORM {lock_slots_v1}(before.user_id, before.workspace_id, '{}', ARRAY[given.surface_id]);
+    ELSE
+      PERFORM {lock_slots_v1}(before.user_id, before.workspace_id, ARRAY[given.surface_id], ARRAY[NULL]);
+    END IF;
+    IF given.policy = 'move' THEN
+      rivals := {rivals_v1}(given.id, before.user_id, before.workspace_id, ARRAY[given.surface_id]);
+    END IF;
+    PERFORM {lock_sessions_v1}(rivals || given.id);
+
+    SELECT * INTO before FROM {session} WHERE id = given.id;
+    IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
+    IF before.state <> 'expired' AND given.surface_id = ANY({surfaces_v1}(before.surfaces)) THEN RETURN {attached_v1}({change_session_v1}(before, before), json_build_array()); END IF;
+    refusal := {attach_refusal_v1}(before, given.surface_id, given.policy, given.max_surfaces);
+    IF refusal IS NOT NULL THEN RETURN refusal; END IF;
+    lost := {take_surfaces_v1}(rivals, ARRAY[given.surface_id]);
+    after := before;
+    after.surfaces := array_to_json({surfaces_v1}(before.surfaces) || given.surface_id);
+    RETURN {attached_v1}({change_session_v1}(before, after), lost);
+  END $$`,
+
+  // Without its last surface it may be adopted.
+  `CREATE FUNCTION {detach_surface_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  DECLARE
+    given record;
+    before {session};
+    after {session};
+  BEGIN
+    SELECT * INTO given FROM json_to_record(args) AS arg(id text, surface_id text);
+    SELECT * INTO before FROM {session} WHERE id = given.id;
+    PERFORM {lock_slots_v1}(before.user_id, before.workspace_id, '{}', ARRAY[NULL]);
+    SELECT * INTO before FROM {session} WHERE id = given.id FOR UPDATE;
+    IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
+    after := before;
+    after.surfaces := array_to_json(array_remove({surfaces_v1}(before.surfaces), given.surface_id));
+    RETURN {change_session_v1}(before, after);
+  END $$`,
+
+  `CREATE FUNCTION {expire_session_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  DECLARE
+    lane {lane};
+    before {session};
+    now bigint;
+  BEGIN
+    lane := {lock_lane_v1}(args ->> 'id', false);
+    SELECT * INTO before FROM {session} WHERE id = lane.session_id FOR UPDATE;
+    IF NOT FOUND THEN RETURN {session_missing_v1}(args ->> 'id'); END IF;
+    now := {now_v1}();
+    -- A repeat as well: a running turn may have been put back into the queue since.
+    PERFORM {cancel_open_turns_v1}(before.id, now);
+    RETURN {expire_locked_session_v1}(before, now);
+  END $$`,
+
+  `CREATE FUNCTION {merge_metadata_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  DECLARE
+    given record;
+    before {session};
+    after {session};
+    merged record;
+  BEGIN
+    SELECT * INTO given FROM json_to_record(args) AS arg(id text, patch text, max_bytes bigint);
+    SELECT * INTO before FROM {session} WHERE id = given.id FOR UPDATE;
+    IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
+    SELECT * INTO merged FROM {merged_metadata_v1}(before.metadata, given.patch);
+    IF merged.bytes > given.max_bytes THEN
+      RETURN json_build_object(
+        'refused', 'TOO_LARGE', 'subject', format('The metadata of session %s', given.id),
+        'bytes', merged.bytes, 'max_bytes', given.max_bytes
+      );
+    END IF;
+    after := before;
+    after.metadata := merged.metadata;
+    RETURN {change_session_v1}(before, after);
+  END $$`,
+];
+
+/** What those above are made of. */
+export const SESSION_CHANGE_HELPERS: readonly string[] = [
+  `CREATE FUNCTION {session_over_v1}(session_id text, attempted text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
+    SELECT json_build_object(
+      'refused', 'SESSION_STATE', 'session_id', session_id, 'state', 'expired', 'attempted', attempted
+    )
+  $$`,
+
+  // Of a locked session, in a slot where it is alone unless surfaces are shared.
+  `CREATE FUNCTION {attach_refusal_v1}(session {session}, surface_id text, policy text, max_surfaces bigint)
+  RETURNS json LANGUAGE plpgsql AS $$
+  BEGIN
+    IF session.state = 'expired' THEN RETURN {session_over_v1}(session.id, 'attachSurface'); END IF;
+    IF cardinality({surfaces_v1}(session.surfaces)) >= max_surfaces THEN RETURN json_build_object('refused', 'SURFACE_LIMIT', 'session_id', session.id, 'limit', max_surfaces); END IF;
+    IF policy = 'reject' THEN RETURN {surface_conflict_v1}(session.id, session.user_id, session.workspace_id, ARRAY[surface_id]); END IF;
+    RETURN NULL;
+  END $$`,
+
+  `CREATE FUNCTION {attached_v1}(change json, lost json) RETURNS json LANGUAGE sql IMMUTABLE AS $$
+    SELECT json_build_object('change', change, 'movedFrom', lost)
+  $$`,
+
+  `CREATE FUNCTION {expire_locked_session_v1}(before {session}, at bigint) RETURNS json LANGUAGE plpgsql AS $$
+  DECLARE
+    after {session} := before;
+  BEGIN
+    IF before.state <> 'expired' THEN
+      after.state := 'expired';
+      after.state_changed_at := at;
+    END IF;
+    RETURN {change_session_v1}(before, after);
+  END $$`,
+
+  // Keys and values are JSON texts, which PostgreSQL never looks into. bytes: of the metadata as plain JSON in UTF-8,
+  // that is braces, colons and commas beside them.
+  `CREATE FUNCTION {merged_metadata_v1}(stored text, patch text, OUT metadata text, OUT bytes bigint)
+  LANGUAGE sql IMMUTABLE AS $$
+    WITH old AS (SELECT key, value, place FROM json_each_text(stored::json) WITH ORDINALITY AS entry(key, value, place)),
+      new AS (SELECT key, value, place FROM json_each_text(patch::json) WITH ORDINALITY AS entry(key, value, place)),
+      merged AS (
+        SELECT key, CASE WHEN new.key IS NULL THEN old.value ELSE new.value END AS value, old.place, new.place AS new_place
+        FROM old FULL JOIN new USING (key)
+        WHERE new.key IS NULL OR new.value IS NOT NULL
+      )
+    SELECT
+      '{' || coalesce(string_agg(to_json(key)::text || ':' || to_json(value)::text, ',' ORDER BY place, new_place), '') || '}',
+      greatest(2, 1 + sum(octet_length(key) + octet_length(value) + 2))
+    FROM merged
+  $$`,
+];

@@ -1,0 +1,36 @@
+import { type ConversationLog, type MessageRange, type NewMessage } from '../../../conversation/conversation.store.js';
+import { type Message } from '../../../conversation/message.js';
+import { toMessage } from '../../embedded/row-mapping.js';
+import { type MessageRow } from '../../embedded/rows.js';
+import { type PostgresDatabase } from './postgres-database.js';
+import { granted } from './postgres-refusals.js';
+import { type SqlRow, toMessageArgs, toRow } from './postgres-rows.js';
+
+/** The message log in PostgreSQL. */
+export class PostgresConversations implements ConversationLog {
+  constructor(private readonly db: PostgresDatabase) {}
+
+  async append(sessionId: string, messages: readonly NewMessage[]): Promise<Message[]> {
+    const args = { session_id: sessionId, messages: messages.map(toMessageArgs) };
+    return granted(await this.db.call<SqlRow[]>('append_to_conversation_v1', args)).map(toMessageFromSql);
+  }
+
+  async window(sessionId: string, limit: number): Promise<Message[]> {
+    const sql = 'SELECT {window_v1}($1, $2) AS messages';
+    const [{ messages }] = await this.db.query<{ messages: SqlRow[] }>(sql, [sessionId, limit]);
+    return messages.map(toMessageFromSql);
+  }
+
+  async page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<Message[]> {
+    const rows = await this.db.query<{ row: SqlRow }>(
+      `SELECT row_to_json(message) AS row FROM {message} AS message
+       WHERE session_id = $1 AND position > $2 ORDER BY position LIMIT $3`,
+      [sessionId, after, limit],
+    );
+    return rows.map(({ row }) => toMessageFromSql(row));
+  }
+}
+
+function toMessageFromSql(sql: SqlRow): Message {
+  return toMessage(toRow<MessageRow>(sql));
+}

@@ -5,6 +5,9 @@ import { ClientDriver } from './client-driver.js';
 import { action, type Specimen } from './specimen.js';
 import { TimedModel } from './timed-model.js';
 
+/** More than any store has here. */
+const ALL = 100_000;
+
 const KEYS = ['cart', 'plan'] as const;
 type Key = (typeof KEYS)[number];
 
@@ -140,7 +143,7 @@ class DocumentDriver extends ClientDriver<DocumentAction, DocumentOperation> {
       case 'delete':
         return state.delete(this.at(operation.key));
       case 'deleteExpired':
-        await state.deleteExpired(1);
+        await state.deleteExpired(ALL);
         return null;
       case 'deleteSession':
         await sessions.delete(this.id);

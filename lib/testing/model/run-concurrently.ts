@@ -3,10 +3,11 @@ import { History } from './history.js';
 import { isLinearizable } from './linearizability.js';
 import { type Driver, type FastCheck, REAL_TIME, type Specimen } from './specimen.js';
 
-const CLIENTS = 4;
+/** Many that do little meet more often than few that do much. */
+const CLIENTS = 8;
 /** How much each client does, and how much is done before them. */
 const MIN_ACTIONS = 3;
-const MAX_ACTIONS = 10;
+const MAX_ACTIONS = 6;
 
 /**
  * Random operations of several clients at once on one subject: there must be an order of them that explains what every

@@ -29,9 +29,12 @@ export class SessionDriver extends ClientDriver<SessionOperation, SessionOperati
 
   /** Whoever was never there is created first. */
   plan(action: SessionOperation): SessionOperation {
-    if (!('name' in action) || this.begun.has(action.name)) return action;
-    this.begun.add(action.name);
-    return { type: 'create', name: action.name, surface: null, policy: 'move' };
+    if (!('name' in action)) return action;
+    const { name } = action;
+    const isFirst = !this.begun.has(name);
+    this.begun.add(name);
+    if (!isFirst || 'recentMs' in action || action.type === 'create') return action;
+    return { type: 'create', name, surface: null, policy: 'move' };
   }
 
   protected async call(adapter: SessionsAdapter, operation: SessionOperation): Promise<unknown> {

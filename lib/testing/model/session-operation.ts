@@ -1,4 +1,4 @@
-import { type SessionState, type SurfacePolicy } from '../../session/session.js';
+import { SESSION_STATES, type SessionState, SURFACE_POLICIES, type SurfacePolicy } from '../../session/session.js';
 import { action, type Durations, type FastCheck } from './specimen.js';
 import type fc from 'fast-check';
 
@@ -11,8 +11,6 @@ export const WORKSPACES: Readonly<Record<Name, string | null>> = { first: null, 
 const SURFACES = ['web', 'phone', 'voice'] as const;
 export const MAX_SURFACES = 2;
 
-const POLICIES = ['move', 'move', 'reject', 'share'] as const satisfies readonly SurfacePolicy[];
-const STATES = ['created', 'active', 'suspended', 'expired'] as const satisfies readonly SessionState[];
 
 const LONG = 'long'.repeat(10);
 /** Holds one long value beside a short one. */
@@ -43,27 +41,27 @@ export type OneSessionsChange =
   | { readonly type: 'expire'; readonly name: Name };
 
 export function sessionActions(fc: FastCheck, { given }: Durations): fc.Arbitrary<SessionOperation> {
-  const name = fc.constantFrom(...NAMES);
+  const name = fc.constantFrom(...NAMES, 'first', 'second');
   const ms = fc.constantFrom(...given);
   const msOrNone = fc.option(ms);
-  const surface = fc.constantFrom(...SURFACES);
+  const surface = fc.constantFrom(...SURFACES, 'web');
   const surfaceOrNone = fc.option(surface);
-  const policy = fc.constantFrom(...POLICIES);
+  const policy = fc.constantFrom(...SURFACE_POLICIES);
   const value = fc.option(fc.constantFrom('a', 'b', LONG));
   const patch = fc.dictionary(fc.constantFrom('note', 'plan'), value, { minKeys: 1, noNullPrototype: true });
-  const state = fc.option(fc.constantFrom(...STATES));
+  const state = fc.option(fc.constantFrom(...SESSION_STATES));
   return fc.oneof(
-    { weight: 8, arbitrary: action(fc, 'create', { name, surface: surfaceOrNone, policy }) },
-    { weight: 4, arbitrary: action(fc, 'createOrAdopt', { name, surface: surfaceOrNone, policy, recentMs: ms }) },
+    { weight: 10, arbitrary: action(fc, 'create', { name, surface: surfaceOrNone, policy }) },
+    { weight: 8, arbitrary: action(fc, 'createOrAdopt', { name, surface: surfaceOrNone, policy, recentMs: ms }) },
     { weight: 8, arbitrary: action(fc, 'touch', { name, maxMs: msOrNone }) },
     { weight: 10, arbitrary: action(fc, 'attach', { name, surface, policy }) },
     { weight: 4, arbitrary: action(fc, 'detach', { name, surface }) },
     { weight: 6, arbitrary: action(fc, 'merge', { name, patch }) },
     { weight: 3, arbitrary: action(fc, 'suspendStale', { ms }) },
     { weight: 2, arbitrary: action(fc, 'expireStale', { idleMs: msOrNone, maxMs: msOrNone }) },
-    { weight: 1, arbitrary: action(fc, 'purgeExpired', { ms }) },
-    { weight: 2, arbitrary: action(fc, 'expire', { name }) },
-    { weight: 2, arbitrary: action(fc, 'delete', { name }) },
+    { weight: 3, arbitrary: action(fc, 'purgeExpired', { ms }) },
+    { weight: 3, arbitrary: action(fc, 'expire', { name }) },
+    { weight: 4, arbitrary: action(fc, 'delete', { name }) },
     { weight: 1, arbitrary: action(fc, 'erase', { name }) },
     { weight: 2, arbitrary: action(fc, 'get', { name }) },
     { weight: 2, arbitrary: action(fc, 'find', { surface: surfaceOrNone, state }) },

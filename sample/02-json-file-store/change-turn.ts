@@ -14,7 +14,7 @@ export function changeTurn(store: Store, row: TurnRow, fields: Partial<Turn>, wa
 
 /** @param fields its final status, and what came of it */
 export function endTurn(store: Store, row: TurnRow, fields: Partial<Turn>): Turn {
-  const over = { cancelMode: undefined, waitingFor: undefined, dueAt: undefined, error: undefined };
+  const over = { cancelMode: undefined, waitingFor: undefined, dueAt: undefined };
   return changeTurn(store, row, { ...over, ...fields, settledAt: store.time() });
 }
 

@@ -61,7 +61,7 @@ function history(store: Store, orchestrator: string, sessionId: string, before =
 }
 
 /** Goes from one session to the next, past the other checkpoints of each. */
-function sessionsWith(store: Store, orchestrator: string, { prefix = '', after = '', limit = 50 } = {}): string[] {
+function sessionsWith(store: Store, orchestrator: string, { prefix = '', after = '', limit = 100 } = {}): string[] {
   const found: string[] = [];
   let from = after > prefix ? [orchestrator, after, Infinity] : [orchestrator, prefix];
   while (found.length < limit) {

@@ -21,7 +21,7 @@ export class FileLock {
       if (pid === process.pid ? ours.has(this.file) : isAlive(pid)) {
         throw new SessionsConfigurationError(`Process ${pid} works on this store; it holds ${this.file}.`);
       }
-      rmSync(this.file);
+      rmSync(this.file, { force: true });
       if (!this.create()) throw new SessionsConfigurationError(`Another process has just taken ${this.file}.`);
     }
     this.held = true;

@@ -44,7 +44,10 @@ export class Tables {
     user: (session) => [[session.userId, ...byActivity(session)]],
     surface: (session) => session.attachedSurfaces.map((surface) => [surface, ...byActivity(session)]),
     slot: (session) => (isLive(session) ? slotsOf(session) : []),
-    state: (session) => [[session.state, stateTime(session), session.id]],
+    state: (session) => {
+      const since = stateSince(session);
+      return since === undefined ? [] : [[session.state, ms(since), session.id]];
+    },
     age: (session) => (isLive(session) ? [[ms(session.createdAt), session.id]] : []),
   });
   readonly erased = new Table((row: { readonly sessionId: string }) => [row.sessionId], {});
@@ -104,8 +107,9 @@ function slotsOf(session: Session): Key[] {
   return surfaces.map((surface) => [...slotKey(session, surface), -ms(session.createdAt), session.id]);
 }
 
-function stateTime({ state, stateChangedAt, createdAt, lastActivityAt }: Session): number {
-  return ms(state === 'expired' ? (stateChangedAt ?? createdAt) : lastActivityAt);
+/** Since when a live session is idle, or an expired one is over. */
+export function stateSince({ state, stateChangedAt, lastActivityAt }: Session): string | undefined {
+  return state === 'expired' ? stateChangedAt : lastActivityAt;
 }
 
 function stepId(turnId: string, { iteration, intent, name, occurrence }: StepKey): Key {

@@ -4,8 +4,13 @@ export const SESSION_REMOVAL_FUNCTIONS: readonly string[] = [
   `CREATE FUNCTION {remove_session_v1}(of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
   DECLARE
     turns text[] := ARRAY(SELECT id FROM {turn} WHERE session_id = of_session);
+    found_session boolean;
   BEGIN
     PERFORM {lock_documents_v1}(of_session, true);
+    -- The session first: it is the lock of its surfaces.
+    DELETE FROM {session} WHERE id = of_session;
+    found_session := FOUND;
+    DELETE FROM {session_surface} WHERE session_id = of_session;
     -- Whoever waits for a turn of the session is told.
     PERFORM {changed_v1}(id) FROM {turn} WHERE session_id = of_session AND settled_at IS NULL;
     DELETE FROM {step} WHERE turn_id = ANY(turns);
@@ -14,10 +19,8 @@ export const SESSION_REMOVAL_FUNCTIONS: readonly string[] = [
     DELETE FROM {checkpoint} WHERE session_id = of_session;
     DELETE FROM {message} WHERE session_id = of_session;
     DELETE FROM {document} WHERE session_id = of_session;
-    DELETE FROM {session_surface} WHERE session_id = of_session;
     DELETE FROM {lane} WHERE session_id = of_session;
-    DELETE FROM {session} WHERE id = of_session;
-    RETURN FOUND;
+    RETURN found_session;
   END $$`,
 
   // The lane is made even for an id that is not there, so that whoever would make it waits until all is removed.

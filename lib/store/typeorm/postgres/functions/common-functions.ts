@@ -11,16 +11,22 @@ export const COMMON_FUNCTIONS: readonly string[] = [
   $$`,
 
   // The lock of everything that happens to a session's turns, messages and checkpoints: taken first, before any read.
+  // A lane of which every column is NULL: there is none, nothing is locked, and nothing may be written.
   `CREATE FUNCTION {lock_lane_v1}(of_session text, make boolean) RETURNS {lane} LANGUAGE plpgsql AS $$
   DECLARE
     lane {lane};
   BEGIN
     LOOP
       SELECT * INTO lane FROM {lane} WHERE session_id = of_session FOR UPDATE;
-      EXIT WHEN FOUND OR NOT make;
-      -- The fence begins at the clock, so that a lane made anew never accepts an older worker.
-      INSERT INTO {lane} (session_id, next_position, depth, fence, offers)
-        VALUES (of_session, 1, 0, {now_v1}(), 0) ON CONFLICT DO NOTHING;
+      EXIT WHEN FOUND;
+      IF make THEN
+        -- The fence begins at the clock, so that a lane made anew never accepts an older worker.
+        INSERT INTO {lane} (session_id, next_position, depth, fence, offers)
+          VALUES (of_session, 1, 0, {now_v1}(), 0) ON CONFLICT DO NOTHING;
+      ELSE
+        -- One that was deleted while this waited for it may have been made anew.
+        EXIT WHEN NOT EXISTS (SELECT FROM {lane} WHERE session_id = of_session);
+      END IF;
     END LOOP;
     RETURN lane;
   END $$`,

@@ -87,9 +87,8 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
 
   `CREATE FUNCTION {claim_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
   DECLARE
-    of_session text := args ->> 'session_id';
+    lane {lane} := {lock_lane_v1}(args ->> 'session_id', false);
   BEGIN
-    PERFORM {lock_lane_v1}(of_session, false);
-    RETURN {claim_head_v1}(of_session, args -> 'request', {now_v1}());
+    RETURN {claim_head_v1}(lane.session_id, args -> 'request', {now_v1}());
   END $$`,
 ];

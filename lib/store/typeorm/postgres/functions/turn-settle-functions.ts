@@ -53,7 +53,8 @@ export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
       messages json, checkpoint json, keep bigint, next json);
     lane := {lock_lane_v1}(given.session_id, false);
     at := {now_v1}();
-    SELECT * INTO turn FROM {turn} WHERE id = given.turn_id AND settled_fence = given.fence;
+    SELECT * INTO turn FROM {turn}
+      WHERE id = given.turn_id AND session_id = lane.session_id AND settled_fence = given.fence;
     IF FOUND THEN
       -- Sent twice: the first one was committed, only its answer was lost.
       RETURN {hand_over_v1}(turn, given.next, NULL, at);

@@ -1,6 +1,6 @@
 /** What others do to a turn that they know by its id. */
 export const TURN_SIGNAL_FUNCTIONS: readonly string[] = [
-  // The lane of a turn, locked; NULL when there is no such turn.
+  // The lane of a turn, locked; all NULL when there is no such turn.
   `CREATE FUNCTION {lock_lane_of_v1}(of_turn text) RETURNS {lane} LANGUAGE plpgsql AS $$
   DECLARE
     of_session text;
@@ -21,7 +21,7 @@ export const TURN_SIGNAL_FUNCTIONS: readonly string[] = [
     SELECT * INTO given FROM json_to_record(args) AS a(turn_id text, name text, payload text);
     lane := {lock_lane_of_v1}(given.turn_id);
     at := {now_v1}();
-    SELECT * INTO turn FROM {turn} WHERE id = given.turn_id;
+    SELECT * INTO turn FROM {turn} WHERE id = given.turn_id AND session_id = lane.session_id;
     IF NOT FOUND THEN
       RETURN json_build_object('refused', 'TURN_NOT_FOUND', 'turn_id', given.turn_id);
     END IF;
@@ -56,7 +56,7 @@ export const TURN_SIGNAL_FUNCTIONS: readonly string[] = [
   BEGIN
     lane := {lock_lane_of_v1}(of_turn);
     at := {now_v1}();
-    SELECT * INTO turn FROM {turn} WHERE id = of_turn;
+    SELECT * INTO turn FROM {turn} WHERE id = of_turn AND session_id = lane.session_id;
     IF NOT FOUND THEN
       RETURN json_build_object('refused', 'TURN_NOT_FOUND', 'turn_id', of_turn);
     END IF;

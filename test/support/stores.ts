@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,8 +24,14 @@ export function sqliteAdapter(file = join(temporaryFolder(), 'sessions.db')): Se
   return typeormAdapter({ dataSource: { type: 'better-sqlite3', database: file } });
 }
 
+export interface TestStore {
+  readonly name: string;
+  /** Empty, and nobody else's. */
+  readonly open: () => ConformanceTarget;
+}
+
 /** Every store that a behaviour must hold on, by name. */
-export const STORES: readonly { readonly name: string; readonly open: () => ConformanceTarget }[] = [
+export const STORES: readonly TestStore[] = [
   {
     name: 'memory',
     open: () => {
@@ -44,4 +51,18 @@ export const STORES: readonly { readonly name: string; readonly open: () => Conf
       return { adapter: sqliteAdapter(file), connect: () => sqliteAdapter(file) };
     },
   },
+  ...serverStore('postgres', 'postgres', process.env.TEST_POSTGRES_URL),
 ];
+
+/** A store on a server that the test run has started; none when SKIP_SERVICES leaves it out. */
+function serverStore(name: string, type: 'postgres' | 'mysql', url: string | undefined): TestStore[] {
+  if (url === undefined) return [];
+  const open = (): ConformanceTarget => {
+    const tablePrefix = `t${randomBytes(6).toString('hex')}_`;
+    // As many connections as a small application has, so that some calls wait for one.
+    const connect = (migrationsRun: boolean): SessionsAdapter =>
+      typeormAdapter({ dataSource: { type, url, poolSize: 8 }, tablePrefix, migrationsRun });
+    return { adapter: connect(true), connect: () => connect(false) };
+  };
+  return [{ name, open }];
+}

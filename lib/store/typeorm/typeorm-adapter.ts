@@ -3,6 +3,7 @@ import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
 import { dialectOf } from './dialects.js';
 import { optionsOf } from './open-data-source.js';
+import { PostgresAdapter } from './postgres/postgres-adapter.js';
 import { SqliteAdapter } from './sqlite/sqlite-adapter.js';
 import { type ResolvedTypeormOptions, type TypeormAdapterOptions } from './typeorm-adapter.options.js';
 
@@ -25,6 +26,7 @@ export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter 
   const connection = optionsOf(dataSource);
   dialectOf(connection);
   const resolved = resolveOptions(options);
+  if (connection.type === 'postgres') return PostgresAdapter.create(dataSource, resolved);
   return SqliteAdapter.create(connection, resolved);
 }
 

@@ -1,0 +1,84 @@
+import { type DataSource, type DataSourceOptions } from 'typeorm';
+import { SessionsConfigurationError, StoreUnavailableError } from '../../../common/sessions.error.js';
+import { type SessionsAdapter } from '../../../sessions.adapter.js';
+import { assertSchema } from '../assert-schema.js';
+import { openDataSource, type OpenDataSource, optionsOf } from '../open-data-source.js';
+import { runMigrations } from '../run-migrations.js';
+import { placeOf, type SqlPlace } from '../sql-place.js';
+import { type ResolvedTypeormOptions } from '../typeorm-adapter.options.js';
+import { PostgresCheckpoints } from './postgres-checkpoints.js';
+import { PostgresConversations } from './postgres-conversations.js';
+import { PostgresDatabase } from './postgres-database.js';
+import { asStoreError } from './postgres-errors.js';
+import { PostgresHints } from './postgres-hints.js';
+import { PostgresLeases } from './postgres-leases.js';
+import { PostgresSessions } from './postgres-sessions.js';
+import { PostgresState } from './postgres-state.js';
+import { PostgresTurns } from './postgres-turns.js';
+
+/** The store in a PostgreSQL database: every operation is one call of a function that a migration has made. */
+export class PostgresAdapter {
+  private readonly place: SqlPlace;
+  private readonly database: PostgresDatabase;
+  private readonly hints: PostgresHints;
+  private opened: OpenDataSource | null = null;
+
+  private constructor(
+    private readonly given: DataSource | DataSourceOptions,
+    private readonly options: ResolvedTypeormOptions,
+  ) {
+    this.place = placeOf(optionsOf(given), options.tablePrefix);
+    const dataSource = (): DataSource => this.dataSource();
+    this.database = new PostgresDatabase(this.place, dataSource);
+    this.hints = new PostgresHints(this.place, dataSource);
+  }
+
+  static create(given: DataSource | DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
+    const adapter = new PostgresAdapter(given, options);
+    const { database } = adapter;
+    return {
+      sessions: new PostgresSessions(database),
+      turns: new PostgresTurns(database),
+      hints: adapter.hints,
+      checkpoints: new PostgresCheckpoints(database),
+      conversations: new PostgresConversations(database),
+      state: new PostgresState(database),
+      leases: new PostgresLeases(database),
+      shared: true,
+      init: () => adapter.init(),
+      ping: () => adapter.ping(),
+      close: () => adapter.close(),
+    };
+  }
+
+  private async init(): Promise<void> {
+    if (this.opened) return;
+    try {
+      if (this.options.migrationsRun) await runMigrations(optionsOf(this.given), this.options.tablePrefix);
+      this.opened = await openDataSource(this.given);
+      await assertSchema((sql) => this.dataSource().query(sql), this.place, 'PostgreSQL');
+      await this.database.init();
+      await this.hints.open();
+    } catch (error) {
+      await this.close();
+      throw error instanceof SessionsConfigurationError ? error : asStoreError(error);
+    }
+  }
+
+  private async ping(): Promise<void> {
+    await this.database.query('SELECT 1');
+  }
+
+  private async close(): Promise<void> {
+    const { opened } = this;
+    if (!opened) return;
+    await this.hints.close();
+    this.opened = null;
+    await opened.close();
+  }
+
+  private dataSource(): DataSource {
+    if (!this.opened) throw new StoreUnavailableError('The PostgreSQL store is not open.');
+    return this.opened.dataSource;
+  }
+}

@@ -1,0 +1,70 @@
+import { type MessageRow } from '../../embedded/rows.js';
+import { type MessageTable } from '../../embedded/tables.js';
+import { MemoryMessages } from '../../memory/memory-tables.js';
+import { LoadedTable } from './loaded-table.js';
+import { type Query, statement } from './statement.js';
+import { SQL } from './tables-sql.js';
+import { fact, type SessionTerm, type Unit } from './unit.js';
+
+type Key = Pick<MessageRow, 'sessionId' | 'position'>;
+
+export class LoadedMessages extends LoadedTable<MessageRow, Key> implements MessageTable {
+  constructor(
+    unit: Unit,
+    protected override readonly rows = new MemoryMessages(unit.journal),
+  ) {
+    super(unit, SQL.message, rows, { lockOf: ({ sessionId }) => ({ session: sessionId }) });
+  }
+
+  override get(key: Key): MessageRow | undefined {
+    const stored = this.unit.learned<number>(fact('last', key.sessionId));
+    // Beyond the end of the stored log there is only what the work itself has written.
+    return stored !== undefined && key.position > stored ? this.rows.get(key) : super.get(key);
+  }
+
+  lastPosition(sessionId: string): number {
+    const stored = this.unit.recall<number>(fact('last', sessionId), () => ({
+      lock: { session: sessionId },
+      queries: [this.last({ sql: '?', values: [sessionId], id: () => sessionId })],
+      bundled: true,
+      more: true,
+    }));
+    return Math.max(stored, this.rows.lastPosition(sessionId));
+  }
+
+  select(sessionId: string, after: number, limit: number): MessageRow[] {
+    const stored = this.unit.learned<number>(fact('last', sessionId));
+    if (after < (stored ?? Infinity) && limit > 0) this.load(sessionId, after, limit, stored !== undefined);
+    return this.rows.select(sessionId, after, limit);
+  }
+
+  /** The end of the stored log. */
+  last(session: SessionTerm): Query {
+    return {
+      ...statement(`SELECT MAX(position) AS last FROM {message} WHERE session_id = ${session.sql}`, ...session.values),
+      take: ({ rows: [row] }) => {
+        const id = session.id();
+        if (id !== undefined) this.unit.learn(fact('last', id), row.last ?? 0);
+      },
+    };
+  }
+
+  removed(sessionId: string): void {
+    this.drop(this.rows.ofSession(sessionId));
+  }
+
+  private load(sessionId: string, after: number, limit: number, isWindow: boolean): void {
+    const name = fact('messages', sessionId, after, limit);
+    this.unit.recall(name, () => {
+      const page = 'WHERE session_id = ? AND position > ? ORDER BY position LIMIT ?';
+      const take: Query['take'] = ({ rows }) => {
+        this.put(rows as unknown as MessageRow[]);
+        this.unit.learn(name);
+      };
+      const query = { ...SQL.message.select(page, sessionId, after, limit), take };
+      // A window begins with the system message, if that is the first.
+      const first = isWindow && after > 0 ? [this.byKey({ sessionId, position: 1 })] : [];
+      return { lock: { session: sessionId }, queries: [query, ...first] };
+    });
+  }
+}

@@ -1,0 +1,162 @@
+import { isTerminal, type TurnStatus } from '../../../turn/turn.js';
+import { type SignalRow, type StepRow, type TurnRow } from '../../embedded/rows.js';
+import { type StepTable, type TurnTable } from '../../embedded/tables.js';
+import { MemoryTable } from '../../memory/memory-table.js';
+import { MemorySteps, MemoryTurns } from '../../memory/memory-tables.js';
+import { LoadedTable } from './loaded-table.js';
+import { places, type Query } from './statement.js';
+import { SQL } from './tables-sql.js';
+import { fact, type Lock, type SessionTerm, type Unit } from './unit.js';
+
+/** The head and the one that follows: what most operations look at, however many are queued. */
+const FIRST = 2;
+
+export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTable {
+  constructor(
+    unit: Unit,
+    protected override readonly rows = new MemoryTurns(unit.journal),
+  ) {
+    super(unit, SQL.turn, rows, { lockOf: (turn) => ({ turn }) });
+  }
+
+  head(sessionId: string): TurnRow | undefined {
+    const through = this.knownThrough(sessionId);
+    const first = this.rows.head(sessionId);
+    if (through < Infinity && !(first && first.position <= through)) this.load(sessionId, through, FIRST);
+    return first;
+  }
+
+  open(sessionId: string): TurnRow[] {
+    const through = this.knownThrough(sessionId);
+    if (through < Infinity) this.load(sessionId, through, Infinity);
+    return this.rows.open(sessionId);
+  }
+
+  byIdempotencyKey(sessionId: string, key: string): TurnRow | undefined {
+    const name = fact('key', sessionId, key);
+    this.unit.recall(name, () => {
+      const take: Query['take'] = ({ rows }) => {
+        this.put(rows as unknown as TurnRow[]);
+        this.unit.learn(name);
+      };
+      const byKey = SQL.turn.select('WHERE session_id = ? AND idempotency_key = ?', sessionId, key);
+      return { lock: { session: sessionId }, queries: [{ ...byKey, take }] };
+    });
+    return this.rows.byIdempotencyKey(sessionId, key);
+  }
+
+  select(sessionId: string, statuses: readonly TurnStatus[] | null, after: number, limit: number): TurnRow[] {
+    const name = fact('turns', sessionId, JSON.stringify(statuses), after, limit);
+    this.unit.recall(name, () => {
+      const filter = statuses === null ? '' : `AND status IN (${places(statuses)})`;
+      // Lets the index of open turns answer, which costs nothing of the lane's history.
+      const open = statuses === null || statuses.some(isTerminal) ? '' : 'AND is_open = 1';
+      const list = SQL.turn.select(
+        `WHERE session_id = ? AND position > ? ${filter} ${open} ORDER BY position LIMIT ?`,
+        sessionId,
+        after,
+        ...(statuses ?? []),
+        limit,
+      );
+      const take: Query['take'] = ({ rows }) => {
+        this.put(rows as unknown as TurnRow[]);
+        this.unit.learn(name);
+      };
+      return { lock: { session: sessionId }, queries: [{ ...list, take }] };
+    });
+    return this.rows.select(sessionId, statuses, after, limit);
+  }
+
+  firstOpen(session: SessionTerm): Query {
+    const first = `WHERE session_id = ${session.sql} AND is_open = 1 ORDER BY position LIMIT ${FIRST}`;
+    return {
+      ...SQL.turn.select(first, ...session.values),
+      take: ({ rows }) => {
+        const id = session.id();
+        if (id !== undefined) this.learnOpen(id, rows as unknown as TurnRow[], FIRST);
+      },
+    };
+  }
+
+  /** All open turns of several sessions. */
+  openOf(sessionIds: readonly string[]): Query[] {
+    if (sessionIds.length === 0) return [];
+    const open = SQL.turn.select(`WHERE session_id IN (${places(sessionIds)}) AND is_open = 1`, ...sessionIds);
+    return [
+      {
+        ...open,
+        take: ({ rows }) => {
+          this.put(rows as unknown as TurnRow[]);
+          for (const sessionId of sessionIds) this.unit.learn(fact('open', sessionId), Infinity);
+        },
+      },
+    ];
+  }
+
+  removed(sessionId: string): void {
+    this.drop(this.rows.ofSession(sessionId));
+  }
+
+  /** The turn that will be claimed next, as far as it is known. */
+  next(sessionId: string): TurnRow | undefined {
+    return this.rows.open(sessionId).find(({ status }) => status !== 'running');
+  }
+
+  /** What covers the steps and signals of a turn. */
+  lockOf(turnId: string): Lock | undefined {
+    const sessionId = this.rows.get(turnId)?.sessionId;
+    return sessionId !== undefined && this.unit.locked.has(sessionId) ? undefined : { turn: turnId };
+  }
+
+  /** The position through which all open turns of a lane are known. */
+  private knownThrough(sessionId: string): number {
+    return this.unit.learned<number>(fact('open', sessionId)) ?? 0;
+  }
+
+  private load(sessionId: string, through: number, limit: number): never {
+    const rest = `WHERE session_id = ? AND is_open = 1 AND position > ? ORDER BY position LIMIT ?`;
+    const take: Query['take'] = ({ rows }) => this.learnOpen(sessionId, rows as unknown as TurnRow[], limit);
+    const query = { ...SQL.turn.select(rest, sessionId, through, Math.min(limit, Number.MAX_SAFE_INTEGER)), take };
+    return this.unit.ask({ lock: { session: sessionId }, queries: [query], bundled: limit === FIRST });
+  }
+
+  private learnOpen(sessionId: string, rows: readonly TurnRow[], limit: number): void {
+    this.put(rows);
+    this.unit.learn(fact('open', sessionId), rows.length < limit ? Infinity : rows[rows.length - 1].position);
+  }
+}
+
+export class LoadedSteps extends LoadedTable<StepRow, Omit<StepRow, 'value'>> implements StepTable {
+  constructor(
+    unit: Unit,
+    turns: LoadedTurns,
+    protected override readonly rows = new MemorySteps(unit.journal),
+  ) {
+    super(unit, SQL.step, rows, { lockOf: ({ turnId }) => turns.lockOf(turnId) });
+  }
+
+  ofTurn(turnId: string): StepRow[] {
+    this.unit.recall(fact('steps', turnId), () => ({ queries: [this.ofTurns([turnId])] }));
+    return this.rows.ofTurn(turnId);
+  }
+
+  /** All steps of turns that are not known yet. */
+  ofTurns(turnIds: readonly string[]): Query {
+    return {
+      ...SQL.step.select(`WHERE turn_id IN (${places(turnIds)})`, ...turnIds),
+      take: ({ rows }) => {
+        this.put(rows as unknown as StepRow[]);
+        for (const turnId of turnIds) this.unit.learn(fact('steps', turnId));
+      },
+    };
+  }
+}
+
+export class LoadedSignals extends LoadedTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>> {
+  constructor(unit: Unit, turns: LoadedTurns) {
+    const rows = new MemoryTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>>(unit.journal, ({ turnId, name }) =>
+      fact(turnId, name),
+    );
+    super(unit, SQL.signal, rows, { lockOf: ({ turnId }) => turns.lockOf(turnId) });
+  }
+}

@@ -1,0 +1,74 @@
+import { type DataSource, type DataSourceOptions } from 'typeorm';
+import { StoreUnavailableError } from '../../../common/sessions.error.js';
+import { type SessionsAdapter } from '../../../sessions.adapter.js';
+import { embeddedPorts } from '../../embedded/embedded-ports.js';
+import { assertSchema, type StoredVersion } from '../assert-schema.js';
+import { optionsOf } from '../open-data-source.js';
+import { runMigrations } from '../run-migrations.js';
+import { SqlPlace } from '../sql-place.js';
+import { type ResolvedTypeormOptions } from '../typeorm-adapter.options.js';
+import { MysqlDatabase } from './mysql-database.js';
+import { asStoreError } from './mysql-errors.js';
+import { MysqlPool } from './mysql-pool.js';
+import { statement } from './statement.js';
+
+/** The store in MySQL 8 or MariaDB 10.6 and later, for any number of processes. */
+export class MysqlAdapter {
+  private readonly place: SqlPlace;
+  private pool: MysqlPool | null = null;
+
+  private constructor(
+    private readonly connection: DataSourceOptions,
+    private readonly options: Pick<ResolvedTypeormOptions, 'tablePrefix' | 'migrationsRun'>,
+  ) {
+    this.place = new SqlPlace(options.tablePrefix, undefined, '`');
+  }
+
+  /** @param dataSource the application's, whose options count, or the options of one; the connections are our own */
+  static create(
+    dataSource: DataSource | DataSourceOptions,
+    options: Pick<ResolvedTypeormOptions, 'tablePrefix' | 'migrationsRun'>,
+  ): SessionsAdapter {
+    const adapter = new MysqlAdapter(optionsOf(dataSource), options);
+    const database = new MysqlDatabase(() => adapter.opened());
+    return {
+      ...embeddedPorts(database),
+      shared: true,
+      init: () => adapter.init(),
+      ping: async () => {
+        await database.read((tx) => tx.now);
+      },
+      close: () => adapter.close(),
+    };
+  }
+
+  private async init(): Promise<void> {
+    if (this.pool) return;
+    const { tablePrefix, migrationsRun } = this.options;
+    try {
+      if (migrationsRun) await runMigrations(this.connection, tablePrefix);
+      const pool = await MysqlPool.open(this.connection, this.place);
+      this.pool = pool;
+      await assertSchema((sql) => this.query(pool, sql), this.place, 'MySQL');
+    } catch (error) {
+      await this.close();
+      throw asStoreError(error);
+    }
+  }
+
+  private async close(): Promise<void> {
+    const { pool } = this;
+    this.pool = null;
+    await pool?.close();
+  }
+
+  private async query(pool: MysqlPool, sql: string): Promise<StoredVersion[]> {
+    const [{ rows }] = await pool.use((connection) => connection.run([statement(sql)]));
+    return rows as unknown as StoredVersion[];
+  }
+
+  private opened(): MysqlPool {
+    if (!this.pool) throw new StoreUnavailableError('The MySQL store is not open.');
+    return this.pool;
+  }
+}

@@ -1,0 +1,53 @@
+import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type EmbeddedDatabase, type Transaction } from '../../embedded/tables.js';
+import { asStoreError, isConflict } from './mysql-errors.js';
+import { type MysqlPool } from './mysql-pool.js';
+import { readOnce } from './read-work.js';
+import { TransactionLocks } from './transaction-locks.js';
+import { writeOnce } from './write-work.js';
+
+/** Attempts of one operation at most; from the second one on it takes its locks first and in order. */
+const MAX_ATTEMPTS = 30;
+const RETRY_PAUSE_MS = 5;
+
+/**
+ * The embedded transitions over a remote database. A work runs over the rows that are loaded; when it asks for more, that is
+ * loaded inside the transaction, behind the locks that cover it, and the work runs again from its start. What it wrote in
+ * the run that completes goes out in one round trip that ends with the commit.
+ */
+export class MysqlDatabase implements EmbeddedDatabase {
+  private readonly events = new EventEmitter().setMaxListeners(0);
+
+  /** @param pool throws while there is none */
+  constructor(private readonly pool: () => MysqlPool) {}
+
+  async write<T>(work: (tx: Transaction) => T): Promise<T> {
+    const locks = new TransactionLocks();
+    const { result, changed } = await this.retrying(() =>
+      this.pool().use((connection) => writeOnce(connection, locks, work)),
+    );
+    for (const turnId of changed) this.events.emit('changed', turnId);
+    return result;
+  }
+
+  read<T>(work: (tx: Transaction) => T): Promise<T> {
+    return this.retrying(() => this.pool().use((connection) => readOnce(connection, work)));
+  }
+
+  onChanged(listener: (turnId: string) => void): () => void {
+    this.events.on('changed', listener);
+    return () => this.events.off('changed', listener);
+  }
+
+  private async retrying<T>(work: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isConflict(error) || attempt >= MAX_ATTEMPTS) throw asStoreError(error);
+        await delay(RETRY_PAUSE_MS * attempt * Math.random());
+      }
+    }
+  }
+}

@@ -6,7 +6,8 @@ const ours = new Set<string>();
 
 /**
  * A file that holds the pid of the process that may write. Two processes that find the same stale lock in the same instant
- * can both take it: where that can happen, use a lock of the operating system.
+ * can both take it, and a dead process that its parent never waited for counts as alive: where that can happen, use a lock
+ * of the operating system.
  */
 export class FileLock {
   private held = false;

@@ -11,5 +11,8 @@ export default {
     '^nestjs-agent-sessions/typeorm$': '<rootDir>/lib/store/typeorm/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
+  // Built by pretest: jest cannot load TypeScript here.
+  globalSetup: '<rootDir>/build/test/support/services/global-setup.js',
+  globalTeardown: '<rootDir>/build/test/support/services/global-teardown.js',
   testTimeout: 20_000,
 };

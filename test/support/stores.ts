@@ -52,6 +52,7 @@ export const STORES: readonly TestStore[] = [
     },
   },
   ...serverStore('postgres', 'postgres', process.env.TEST_POSTGRES_URL),
+  ...serverStore('mariadb', 'mysql', process.env.TEST_MYSQL_URL),
 ];
 
 /** A store on a server that the test run has started; none when SKIP_SERVICES leaves it out. */

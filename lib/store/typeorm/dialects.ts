@@ -1,5 +1,6 @@
 import { type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { CREATE_TABLES as MYSQL_TABLES } from './mysql/schema.js';
 import { POSTGRES_FUNCTIONS } from './postgres/functions/index.js';
 import { CREATE_TABLES as POSTGRES_TABLES } from './postgres/schema.js';
 import { CREATE_TABLES as SQLITE_TABLES } from './sqlite/schema.js';
@@ -14,10 +15,13 @@ export interface Dialect {
 
 const SQLITE: Dialect = { title: 'SQLite', quote: '"', create: SQLITE_TABLES };
 const POSTGRES: Dialect = { title: 'PostgreSQL', quote: '"', create: [...POSTGRES_TABLES, ...POSTGRES_FUNCTIONS] };
+const MYSQL: Dialect = { title: 'MySQL', quote: '`', create: MYSQL_TABLES };
 
 export const DIALECTS = {
   'better-sqlite3': SQLITE,
   postgres: POSTGRES,
+  mysql: MYSQL,
+  mariadb: { ...MYSQL, title: 'MariaDB' },
 } as const satisfies { [Type in DataSourceOptions['type']]?: Dialect };
 
 export type DialectName = keyof typeof DIALECTS;

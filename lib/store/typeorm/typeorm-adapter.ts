@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
 import { dialectOf } from './dialects.js';
+import { MysqlAdapter } from './mysql/mysql-adapter.js';
 import { optionsOf } from './open-data-source.js';
 import { PostgresAdapter } from './postgres/postgres-adapter.js';
 import { SqliteAdapter } from './sqlite/sqlite-adapter.js';
@@ -27,7 +28,8 @@ export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter 
   dialectOf(connection);
   const resolved = resolveOptions(options);
   if (connection.type === 'postgres') return PostgresAdapter.create(dataSource, resolved);
-  return SqliteAdapter.create(connection, resolved);
+  if (connection.type === 'better-sqlite3') return SqliteAdapter.create(connection, resolved);
+  return MysqlAdapter.create(dataSource, resolved);
 }
 
 function resolveOptions(options: TypeormAdapterOptions): ResolvedTypeormOptions {

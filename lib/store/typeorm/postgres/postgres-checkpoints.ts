@@ -32,10 +32,7 @@ export class PostgresCheckpoints extends CheckpointStore {
   }
 
   /** Goes from session to session in the primary key, whatever each one keeps. */
-  async list(
-    orchestrator: string,
-    page: { prefix?: string; after?: string; limit?: number } = {},
-  ): Promise<string[]> {
+  async list(orchestrator: string, page: { prefix?: string; after?: string; limit?: number } = {}): Promise<string[]> {
     const { prefix = '', after = '', limit = 100 } = page;
     // A range instead of LIKE: the prefix is not a pattern. No id reaches beyond '~'.
     const rows = await this.db.query<{ id: string }>(

@@ -1,4 +1,4 @@
-import { type Session } from '../../../session/session.js';
+import { type Session, type SessionState } from '../../../session/session.js';
 import { decodeCursor, type SessionCursor } from '../../../session/session.cursor.js';
 import { type SessionQuery } from '../../../session/session.inputs.js';
 import { type PostgresDatabase } from './postgres-database.js';
@@ -25,7 +25,10 @@ export async function findSessions(db: PostgresDatabase, query: SessionQuery): P
 
 export async function countSessions(db: PostgresDatabase, { cursor: _, ...query }: SessionQuery): Promise<number> {
   const { where, values } = new Conditions(query);
-  const [{ total }] = await db.query<{ total: string }>(`SELECT COUNT(*) AS total FROM {session} AS session ${where}`, values);
+  const [{ total }] = await db.query<{ total: string }>(
+    `SELECT COUNT(*) AS total FROM {session} AS session ${where}`,
+    values,
+  );
   return Number(total);
 }
 
@@ -46,7 +49,7 @@ class Conditions {
     if (userId !== undefined) this.terms.push(`user_id = ${this.value(userId)}`);
     if (workspaceId === null) this.terms.push('workspace_id IS NULL');
     else if (workspaceId !== undefined) this.terms.push(`workspace_id = ${this.value(workspaceId)}`);
-    if (state !== undefined) this.terms.push(`state = ANY(${this.value(Array.isArray(state) ? state : [state])})`);
+    if (state !== undefined) this.inStates(typeof state === 'string' ? [state] : state);
     if (surfaceId !== undefined) this.holding(surfaceId);
     if (activeAfter !== undefined) this.terms.push(`last_activity_at > ${this.value(Date.parse(activeAfter))}`);
     if (activeBefore !== undefined) this.terms.push(`last_activity_at < ${this.value(Date.parse(activeBefore))}`);
@@ -61,6 +64,12 @@ class Conditions {
   value(value: unknown): string {
     this.values.push(value);
     return `$${this.values.length}`;
+  }
+
+  private inStates(states: readonly SessionState[]): void {
+    // Of one state, the index on it has the order as well.
+    const [only, ...others] = states;
+    this.terms.push(others.length === 0 ? `state = ${this.value(only)}` : `state = ANY(${this.value(states)})`);
   }
 
   private holding(surfaceId: string): void {

@@ -57,7 +57,8 @@ export const COMMON_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // The last messages of a log, led by its first one when that is a system message: costs these, however long the log is.
-  `CREATE FUNCTION {window_v1}(of_session text, size bigint) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {window_v1}(of_session text, size bigint) RETURNS json LANGUAGE plpgsql
+  SET enable_seqscan = off AS $$
   DECLARE
     recent json;
   BEGIN
@@ -75,9 +76,9 @@ export const COMMON_FUNCTIONS: readonly string[] = [
     RETURN COALESCE(recent, '[]');
   END $$`,
 
-  // NULL while there is none.
+  // All NULL while there is none. Without the setting, a planner that has no statistics yet may read and sort them all.
   `CREATE FUNCTION {latest_checkpoint_v1}(of_orchestrator text, of_session text) RETURNS {checkpoint}
-  LANGUAGE plpgsql AS $$
+  LANGUAGE plpgsql SET enable_sort = off AS $$
   DECLARE
     latest {checkpoint};
   BEGIN

@@ -67,7 +67,7 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
     RETURN lane;
   END $$`,
 
-  `CREATE FUNCTION {accept_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {accept_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     given {turn} := json_populate_record(NULL::{turn}, args);
     asked record;

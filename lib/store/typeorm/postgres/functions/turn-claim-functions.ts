@@ -2,16 +2,14 @@
 export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
   // What the worker of a turn is given.
   `CREATE FUNCTION {claimed_v1}(turn {turn}, with_fence bigint, request json) RETURNS json LANGUAGE plpgsql AS $$
+  DECLARE
+    latest {checkpoint} := {latest_checkpoint_v1}(turn.orchestrator, turn.session_id);
   BEGIN
     RETURN json_build_object(
       'fence', with_fence,
       'turn', row_to_json(turn),
       'session', (SELECT row_to_json(session) FROM {session} AS session WHERE session.id = turn.session_id),
-      'checkpoint', (
-        SELECT row_to_json(latest) FROM {checkpoint} AS latest
-        WHERE latest.orchestrator = turn.orchestrator AND latest.session_id = turn.session_id
-        ORDER BY latest.turn_index DESC LIMIT 1
-      ),
+      'checkpoint', CASE WHEN latest.session_id IS NOT NULL THEN row_to_json(latest) END,
       'history', {window_v1}(turn.session_id, (request -> 'windows' ->> turn.orchestrator)::bigint),
       'steps', (SELECT COALESCE(json_agg(row_to_json(step)), '[]') FROM {step} AS step WHERE step.turn_id = turn.id)
     );
@@ -85,7 +83,7 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
     END LOOP;
   END $$`,
 
-  `CREATE FUNCTION {claim_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {claim_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     lane {lane} := {lock_lane_v1}(args ->> 'session_id', false);
   BEGIN

@@ -1,7 +1,7 @@
 export const TURN_DUE_FUNCTIONS: readonly string[] = [
   // Lanes to ring, the most overdue first, each put off for a while that doubles until somebody claims. Those that
   // somebody works on at this moment are passed over.
-  `CREATE FUNCTION {due_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {due_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     at bigint := {now_v1}();
     offered json;

@@ -1,6 +1,6 @@
 /** What the holder of a turn writes while it runs, and how it gives the turn back. */
 export const TURN_HOLD_FUNCTIONS: readonly string[] = [
-  `CREATE FUNCTION {renew_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {renew_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     given record;
     turn {turn};
@@ -16,7 +16,7 @@ export const TURN_HOLD_FUNCTIONS: readonly string[] = [
     RETURN json_build_object('cancel_mode', turn.cancel_mode);
   END $$`,
 
-  `CREATE FUNCTION {save_step_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {save_step_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     given record;
     turn {turn};
@@ -31,7 +31,7 @@ export const TURN_HOLD_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // Back to the head of its lane, which waits for it.
-  `CREATE FUNCTION {retry_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {retry_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     given record;
     lane {lane};
@@ -56,7 +56,7 @@ export const TURN_HOLD_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // Back to the head of its lane, as if it had not been claimed.
-  `CREATE FUNCTION {release_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {release_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     given record;
     lane {lane};
@@ -82,7 +82,7 @@ export const TURN_HOLD_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // Parks the turn; a signal that came early is taken at once, and the turn stays running.
-  `CREATE FUNCTION {wait_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {wait_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     given record;
     lane {lane};

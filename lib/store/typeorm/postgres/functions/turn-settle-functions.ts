@@ -39,7 +39,7 @@ export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
       'session_change', session_change);
   END $$`,
 
-  `CREATE FUNCTION {settle_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {settle_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     given record;
     lane {lane};

@@ -10,7 +10,7 @@ export const TURN_SIGNAL_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // The first payload of a name counts; a turn that waits for it goes on.
-  `CREATE FUNCTION {signal_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {signal_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     given record;
     lane {lane};
@@ -44,7 +44,7 @@ export const TURN_SIGNAL_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // Running: marked, for its worker to settle. Queued or waiting: stopped.
-  `CREATE FUNCTION {cancel_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {cancel_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     of_turn text := args ->> 'turn_id';
     mode text := args ->> 'mode';

@@ -203,6 +203,11 @@ export interface TurnLedger {
 
 /** Says that a turn changed. A hint may come twice, late or never: whoever hears it reads the ledger. */
 export interface TurnHints {
+  /**
+   * Whether a listener hears of what this process changes, or of what any process that works on the store does. Default
+   * `process`: whoever waits for a turn of another process learns of it by polling.
+   */
+  readonly reach?: 'process' | 'store';
   /** @returns ends the subscription */
   subscribe(listener: (turnId: string) => void): () => void;
 }

@@ -81,7 +81,7 @@ export function describeHints(context: ConformanceContext): void {
     /** In every process that a change must be heard in. */
     function listen(): Subscription {
       const { adapter, clients } = context;
-      const subscription = subscribe(adapter.shared ? clients : [adapter]);
+      const subscription = subscribe(adapter.hints.reach === 'store' ? clients : [adapter]);
       subscriptions.push(subscription);
       return subscription;
     }

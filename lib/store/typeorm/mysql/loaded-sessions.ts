@@ -3,10 +3,10 @@ import { type SessionRow } from '../../embedded/rows.js';
 import { type SessionFilter, type SessionTable } from '../../embedded/tables.js';
 import { MemorySessions } from '../../memory/memory-tables.js';
 import { LoadedTable, type TableChanges } from './loaded-table.js';
-import { selectCount, selectSessions } from './session-queries.js';
+import { selectCount, selectHolders, selectSessions } from './session-queries.js';
 import { places, type Query, statement, type Statement } from './statement.js';
 import { SQL } from './tables-sql.js';
-import { fact, type Unit } from './unit.js';
+import { fact, type Need, type Unit } from './unit.js';
 
 /** More than the users who change their surfaces at the same moment. */
 const SLOTS = 4096;
@@ -21,10 +21,9 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
   }
 
   select(filter: SessionFilter, limit: number): SessionRow[] {
-    this.unit.recall(fact('sessions', JSON.stringify(filter), limit), () => ({
-      ...(this.unit.writes ? { lock: { slot: slotOf(filter) } } : {}),
-      queries: [this.selected(filter, limit)],
-    }));
+    this.unit.recall(nameOf(filter, limit), () =>
+      this.unit.writes ? this.locked(filter, limit) : { queries: [this.selected(filter, limit)] },
+    );
     // With what the work has changed.
     return this.rows.select(filter, limit);
   }
@@ -80,19 +79,35 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
     if (row) this.drop([row]);
   }
 
-  /** Sessions of a filter, and in a write a lock of each that it finds: the slot keeps others from joining them. */
   private selected(filter: SessionFilter, limit: number): Query {
-    const name = fact('sessions', JSON.stringify(filter), limit);
     return {
       ...selectSessions(filter, limit),
       take: ({ rows }) => {
-        const found = rows as unknown as SessionRow[];
-        this.unit.learn(name);
-        if (this.unit.writes) return this.lockAll(found.filter(({ id }) => !this.rows.get(id)).map(({ id }) => id));
-        this.put(found);
-        return [];
+        this.put(rows as unknown as SessionRow[]);
+        this.unit.learn(nameOf(filter, limit));
       },
     };
+  }
+
+  /** Those who hold a slot: nobody can join them while it is locked, and each of them is locked too. */
+  private locked(filter: SessionFilter, limit: number): Need {
+    const surfaces = [...new Set([filter.surfaceId, ...this.surfacesOfNew()])];
+    const filters = filter.surfaceId === undefined ? [filter] : surfaces.map((surfaceId) => ({ ...filter, surfaceId }));
+    const take: Query['take'] = ({ rows }) => {
+      for (const each of filters) this.unit.learn(nameOf(each, limit));
+      const ids = new Set((rows as unknown as SessionRow[]).map(({ id }) => id));
+      return this.lockAll([...ids].filter((id) => !this.rows.get(id)));
+    };
+    const surfaceIds = filters.flatMap(({ surfaceId }) => surfaceId ?? []);
+    return {
+      lock: { slots: filters.map(slotOf) },
+      queries: [{ ...selectHolders(filter, surfaceIds), take }],
+    };
+  }
+
+  /** A session that is created asks for each of its surfaces in turn. */
+  private surfacesOfNew(): string[] {
+    return this.changedRows().flatMap(([before, after]) => (before ? [] : surfacesOf(after)));
   }
 
   private lockAll(ids: readonly string[]): Query[] {
@@ -138,16 +153,22 @@ function slotOf({ userId, workspaceId, surfaceId }: SessionFilter): number {
 
 function surfaceChanges(before: SessionRow | undefined, after: SessionRow | undefined): Statement[] {
   if (before?.surfaces === after?.surfaces) return [];
-  const [old, current] = [before, after].map((row) => JSON.parse(row?.surfaces ?? '[]') as string[]);
+  const [old, current] = [surfacesOf(before), surfacesOf(after)];
   const id = before?.id ?? after?.id ?? '';
   const gone = old.filter((surface) => !current.includes(surface));
   const come = current.filter((surface) => !old.includes(surface));
+  const remove = `DELETE FROM {session_surface} WHERE session_id = ? AND surface_id IN (${places(gone)})`;
+  const add = `INSERT INTO {session_surface} (surface_id, session_id) VALUES ${come.map(() => '(?, ?)').join(', ')}`;
   return [
-    ...gone.map((surface) =>
-      statement('DELETE FROM {session_surface} WHERE surface_id = ? AND session_id = ?', surface, id),
-    ),
-    ...come.map((surface) =>
-      statement('INSERT INTO {session_surface} (surface_id, session_id) VALUES (?, ?)', surface, id),
-    ),
+    ...(gone.length > 0 ? [statement(remove, id, ...gone)] : []),
+    ...(come.length > 0 ? [statement(add, ...come.flatMap((surface) => [surface, id]))] : []),
   ];
+}
+
+function surfacesOf(row: SessionRow | undefined): string[] {
+  return row ? (JSON.parse(row.surfaces) as string[]) : [];
+}
+
+function nameOf(filter: SessionFilter, limit: number): string {
+  return fact('sessions', JSON.stringify(filter), limit);
 }

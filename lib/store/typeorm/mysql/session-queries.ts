@@ -12,13 +12,22 @@ export function selectSessions(filter: SessionFilter, limit: number): Statement 
   );
 }
 
+/** Of which sessions the user's surfaces are; an id for each that a session has. */
+export function selectHolders(filter: SessionFilter, surfaceIds: readonly string[]): Statement {
+  const { from, where, values } = conditions(filter, surfaceIds);
+  return statement(`SELECT id FROM ${from} ${where}`, ...values);
+}
+
 export function selectCount(filter: SessionFilter): Statement {
   const { from, where, values } = conditions(filter);
   return statement(`SELECT COUNT(*) AS total FROM ${from} ${where}`, ...values);
 }
 
-function conditions(filter: SessionFilter): { from: string; where: string; values: Value[] } {
-  const { userId, workspaceId, states, surfaceId, activeAfter, activeBefore, after } = filter;
+function conditions(
+  filter: SessionFilter,
+  surfaceIds: readonly string[] = filter.surfaceId === undefined ? [] : [filter.surfaceId],
+): { from: string; where: string; values: Value[] } {
+  const { userId, workspaceId, states, activeAfter, activeBefore, after } = filter;
   const terms: string[] = [];
   const values: Value[] = [];
   const add = (term: string, ...given: Value[]): void => {
@@ -29,7 +38,7 @@ function conditions(filter: SessionFilter): { from: string; where: string; value
   if (workspaceId === null) add('workspace_id IS NULL');
   else if (workspaceId !== undefined) add('workspace_id = ?', workspaceId);
   if (states !== undefined) add(states.length > 0 ? `state IN (${places(states)})` : 'FALSE', ...states);
-  if (surfaceId !== undefined) add('surface_id = ? AND session_id = id', surfaceId);
+  if (surfaceIds.length > 0) add(`surface_id IN (${places(surfaceIds)}) AND session_id = id`, ...surfaceIds);
   if (activeAfter !== undefined) add('last_activity_at > ?', activeAfter);
   if (activeBefore !== undefined) add('last_activity_at < ?', activeBefore);
   if (after !== undefined) {

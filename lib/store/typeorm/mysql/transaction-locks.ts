@@ -17,20 +17,22 @@ export class TransactionLocks {
   /** What an attempt begins with. */
   first(tables: WorkTables): Query[] {
     return [
-      ...[...this.slots].sort((a, b) => a - b).flatMap((slot) => this.lock(tables, { slot })),
+      ...(this.slots.size > 0 ? this.lock(tables, { slots: [...this.slots] }) : []),
       ...[...this.sessions].sort().flatMap((session) => this.lock(tables, { session })),
     ];
   }
 
   lock(tables: WorkTables, lock: Lock): Query[] {
-    if ('slot' in lock) return this.lockSlot(lock.slot);
+    if ('slots' in lock) return this.lockSlots(lock.slots);
     if ('turn' in lock) return this.lockTurn(tables, lock.turn);
     return this.lockSession(tables, lock.session);
   }
 
-  private lockSlot(slot: number): Query[] {
-    this.slots.add(slot);
-    return [statement('INSERT INTO {slot} (id) VALUES (?) ON DUPLICATE KEY UPDATE id = id', slot)];
+  private lockSlots(slots: readonly number[]): Query[] {
+    const sorted = [...new Set(slots)].sort((a, b) => a - b);
+    for (const slot of sorted) this.slots.add(slot);
+    const rows = sorted.map(() => '(?)').join(', ');
+    return [statement(`INSERT INTO {slot} (id) VALUES ${rows} ON DUPLICATE KEY UPDATE id = id`, ...sorted)];
   }
 
   private lockSession(tables: WorkTables, id: string): Query[] {

@@ -6,8 +6,8 @@ export type Lock =
   | { readonly session: string }
   /** The lane and session of this turn. */
   | { readonly turn: string }
-  /** A row of the table of slots. */
-  | { readonly slot: number };
+  /** Rows of the table of slots. */
+  | { readonly slots: readonly number[] };
 
 /** A session in SQL: a place for its id, or a variable of the connection while only the connection knows it. */
 export interface SessionTerm {

@@ -53,6 +53,8 @@ export { ExecuteOptions, SubmitOptions, type TurnInputLike, TurnListQuery } from
 export { type TurnResult } from './turn/turn-result.js';
 export { TurnService } from './turn/turn.service.js';
 export {
+  type CancelMode,
+  isTerminal,
   type Turn,
   type TurnErrorRecord,
   type TurnInput,

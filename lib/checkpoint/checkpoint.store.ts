@@ -22,7 +22,7 @@ export abstract class CheckpointStore {
   abstract append(checkpoint: NewCheckpoint, keep: KeepCheckpoints): Promise<Checkpoint>;
   /** The latest first. */
   abstract history(orchestrator: string, sessionId: string, page?: CheckpointPage): Promise<Checkpoint[]>;
-  /** Ids of the sessions that have checkpoints of an orchestrator and begin with `prefix`, in ascending order. */
+  /** Ids of the sessions that have checkpoints of an orchestrator and begin with `prefix`, in ascending order; default 100. */
   abstract list(orchestrator: string, page?: { prefix?: string; after?: string; limit?: number }): Promise<string[]>;
   /** Removes all but the latest `keep`. @returns how many went */
   abstract prune(orchestrator: string, sessionId: string, keep: number): Promise<number>;

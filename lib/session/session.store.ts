@@ -22,13 +22,13 @@ export interface SessionStoreAdapter {
   fetchMany(query: SessionQuery): Promise<Session[]>;
   /** @throws SessionNotFoundError */
   update(sessionId: string, patch: Partial<Session>): Promise<Session>;
-  /** Removes the session and everything keyed by it. Without effect when it is not there. */
+  /** Removes the session and everything keyed by it, also when the session itself is not there. */
   delete(sessionId: string): Promise<unknown>;
 }
 
 /**
  * The atomic operations that our own stores add: each is one round trip, stamped by the store's clock, and loses no
- * concurrent change. Those that take a session id throw SessionNotFoundError when it is missing, except `erase`.
+ * concurrent change. Those that take a session id throw SessionNotFoundError when it is missing, except `delete` and `erase`.
  */
 export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
   /** @throws SessionConflictError when the id is taken, or was erased; SurfaceConflictError */

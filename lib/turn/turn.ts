@@ -99,7 +99,7 @@ export interface Turn {
   /** Index of the checkpoint that the turn wrote; absent unless it succeeded. */
   readonly turnIndex?: number;
   readonly reply?: TurnReply;
-  /** The last failure; present on failed turns and while a retry is due. */
+  /** The last failure; of failed turns, and of those whose earlier attempt failed. */
   readonly error?: TurnErrorRecord;
   readonly report?: JsonObject;
   /** Set while a running turn is asked to stop. */

@@ -89,6 +89,9 @@ export function describeTurnsIdempotency(context: ConformanceContext): void {
 
     expect(second).toMatchObject({ duplicate: false, turn: { position: 2, status: 'queued' } });
     expect(await lane.get(first.id)).toMatchObject({ status: 'awaiting-input' });
+    // From now on the key is the second turn's.
+    const again = await lane.accept('pay', keyed({ hash: 'another' }));
+    expect(again).toMatchObject({ duplicate: true, turn: { id: second.turn.id } });
   });
 }
 

@@ -34,14 +34,12 @@ export const SESSION_SLOT_FUNCTIONS: readonly string[] = [
     SELECT ARRAY(SELECT json_array_elements_text(surfaces::json))
   $$`,
 
-  // The live sessions in a slot.
+  // The live sessions in a slot. From the user's sessions to their surfaces: everybody may have the same surface.
   `CREATE FUNCTION {holders_v1}(of_user text, of_workspace text, of_surface text) RETURNS SETOF {session}
   LANGUAGE sql STABLE AS $$
     SELECT session.* FROM {session} AS session
     WHERE user_id = of_user AND workspace_id IS NOT DISTINCT FROM of_workspace AND state <> 'expired'
-      AND EXISTS (
-        SELECT 1 FROM {session_surface} AS held WHERE held.surface_id = of_surface AND held.session_id = session.id
-      )
+      AND of_surface = ANY({surfaces_v1}(surfaces))
   $$`,
 
   // A session that somebody has just created for the same slot. Its last activity is no older than its creation, which

@@ -1,6 +1,7 @@
 /**
  * What works on many sessions at once. Sweeps wait for nobody, and so share the work with other sweeps and cannot be
- * part of a deadlock: a session that somebody is just changing is left to the next sweep.
+ * part of a deadlock: a session that somebody is just changing is left to the next sweep. They go through an index in
+ * its order, with the planner's other ways switched off, and read no further than they need.
  */
 export const SESSION_SWEEP_FUNCTIONS: readonly string[] = [
   `CREATE FUNCTION {suspend_stale_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
@@ -23,7 +24,8 @@ export const SESSION_SWEEP_FUNCTIONS: readonly string[] = [
     RETURN result;
   END $$`,
 
-  `CREATE FUNCTION {expire_stale_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
+  `CREATE FUNCTION {expire_stale_v1}(args json) RETURNS json
+  LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
   DECLARE
     given record;
     now bigint := {now_v1}();
@@ -36,7 +38,6 @@ export const SESSION_SWEEP_FUNCTIONS: readonly string[] = [
     SELECT * INTO given FROM json_to_record(args) AS arg(idle_ms bigint, max_ms bigint, max_sessions bigint);
     idle_before := now - given.idle_ms;
     made_before := now - given.max_ms;
-    -- Each part in the order of the index that finds it, so that none is read further than needed.
     FOR candidate IN
       (SELECT id FROM {session} WHERE state = 'suspended' AND last_activity_at < idle_before ORDER BY last_activity_at)
       UNION ALL
@@ -55,7 +56,8 @@ export const SESSION_SWEEP_FUNCTIONS: readonly string[] = [
     RETURN array_to_json(changes);
   END $$`,
 
-  `CREATE FUNCTION {purge_expired_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
+  `CREATE FUNCTION {purge_expired_v1}(args json) RETURNS json
+  LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
   DECLARE
     given record;
     before bigint;

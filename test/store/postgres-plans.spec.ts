@@ -1,0 +1,174 @@
+import { randomBytes } from 'node:crypto';
+import {
+  type AtomicSessionStoreAdapter,
+  encodeCursor,
+  type NewSession,
+  type SessionsAdapter,
+  type SurfacePolicy,
+  type SurfaceRules,
+} from 'nestjs-agent-sessions';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { DataSource } from 'typeorm';
+import { placeOf, type SqlPlace } from '../../lib/store/typeorm/sql-place.js';
+import { fillWithSessions, MANY, USERS } from '../support/many-sessions.js';
+import { useEverything } from '../support/use-everything.js';
+
+const HOUR = 3_600_000;
+/** What it is, how many rows it may read, and how it is called. */
+type Operations = [string, number, () => Promise<unknown>][];
+
+/** After so many calls PostgreSQL has settled on a plan for the statements of a function. */
+const CALLS = 7;
+
+/**
+ * What PostgreSQL reads for each operation beside fifty thousand sessions, from its own counters: rows by index, and no
+ * more than the answer needs.
+ */
+describe('what the PostgreSQL store reads', () => {
+  const tablePrefix = `plans${randomBytes(4).toString('hex')}_`;
+  let dataSource: DataSource;
+  let place: SqlPlace;
+  let adapter: SessionsAdapter;
+  let sessions: AtomicSessionStoreAdapter;
+
+  beforeAll(async () => {
+    const url = process.env.TEST_POSTGRES_URL;
+    if (url === undefined) throw new Error('TEST_POSTGRES_URL names no server: see docs/contributing.md.');
+    // One connection listens for hints, so all statements go to the other, where they see one transaction.
+    dataSource = new DataSource({ type: 'postgres', url, poolSize: 2 });
+    await dataSource.initialize();
+    adapter = typeormAdapter({ dataSource, tablePrefix, migrationsRun: true });
+    sessions = adapter.sessions as AtomicSessionStoreAdapter;
+    await adapter.init?.();
+    place = placeOf(dataSource.options, tablePrefix);
+    await fillWithSessions(dataSource, place);
+  }, 60_000);
+
+  afterAll(async () => {
+    await adapter.close?.();
+    await dataSource.destroy();
+  });
+
+  const draft = (changes: Partial<NewSession>): NewSession => ({
+    id: 'new',
+    userId: 'user-7',
+    workspaceId: 'space',
+    attachedSurfaces: [],
+    metadata: {},
+    ...changes,
+  });
+  const by = (policy: SurfacePolicy): SurfaceRules => ({ policy, maxSurfaces: 16 });
+  const oneActive = 'p-10007';
+
+  const finds: Operations = [
+    ['a session', 1, () => sessions.fetchById('p-7')],
+    ['the sessions of a user', 10, () => sessions.fetchMany({ userId: 'user-7' })],
+    [
+      'those of a user in a workspace and a state',
+      10,
+      () => sessions.fetchMany({ userId: 'user-7', workspaceId: 'space', state: 'active' }),
+    ],
+    [
+      'those of a user in several states',
+      10,
+      () => sessions.fetchMany({ userId: 'user-7', state: ['active', 'created'] }),
+    ],
+    ['how many a user has', 10, () => sessions.count({ userId: 'user-7' })],
+    ['those with a surface', 10, () => sessions.fetchMany({ surfaceId: 'phone-7' })],
+    ['those of a user with a surface', 20, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'app' })],
+    ['those of a user with a rare surface', 20, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'phone-7' })],
+    ['the latest in a state', 60, () => sessions.fetchMany({ state: 'active' })],
+    ['a later page of them', 60, async () => sessions.fetchMany({ state: 'active', cursor: await laterPage() })],
+  ];
+  const changes: Operations = [
+    ['create', 20, () => sessions.create(draft({}), by('move'))],
+    ['create that takes a surface', 60, () => sessions.create(draft({ attachedSurfaces: ['app'] }), by('move'))],
+    [
+      'createOrAdopt that adopts',
+      20,
+      () => sessions.createOrAdopt(draft({ attachedSurfaces: ['app'] }), by('move'), HOUR),
+    ],
+    ['createOrAdopt that creates', 60, () => sessions.createOrAdopt(draft({ userId: 'user-9000' }), by('move'), HOUR)],
+    ['touch', 5, () => sessions.touch(oneActive)],
+    ['attachSurface, move', 60, () => sessions.attachSurface(oneActive, 'phone-7', by('move'))],
+    ['attachSurface, reject', 60, () => sessions.attachSurface(oneActive, 'voice', by('reject'))],
+    ['attachSurface, share', 20, () => sessions.attachSurface(oneActive, 'phone-7', by('share'))],
+    ['detachSurface', 20, () => sessions.detachSurface(oneActive, 'app')],
+    ['mergeMetadata', 10, () => sessions.mergeMetadata(oneActive, { plan: 'pro' }, 1000)],
+    ['update', 10, () => sessions.update(oneActive, { attachedSurfaces: [] })],
+    ['expire', 10, () => sessions.expire(oneActive)],
+    ['delete', 40, () => sessions.delete(oneActive)],
+    ['erase', 40, () => sessions.erase(oneActive)],
+    ['suspendStale of ten', 50, () => sessions.suspendStale(HOUR, 10)],
+    ['expireStale of ten', 100, () => sessions.expireStale({ idleMs: HOUR, maxMs: HOUR }, 10)],
+    ['expireStale of ten that are too old', 100, () => sessions.expireStale({ maxMs: HOUR }, 10)],
+    ['purgeExpired of ten', 400, () => sessions.purgeExpired(HOUR, 10)],
+  ];
+
+  it.each(finds)('PRF-09 finds by index %s', expectFew);
+
+  // What a function settles on depends on the calls before, so it is asked in both ways.
+  describe.each(['auto', 'force_generic_plan'])('with plan_cache_mode = %s', (mode) => {
+    beforeAll(() => dataSource.query(`SET plan_cache_mode = ${mode}`));
+    afterAll(() => dataSource.query('RESET plan_cache_mode'));
+
+    it.each(changes)('PRF-09 finds by index what it needs: %s', expectFew);
+
+    it('PRF-07 no operation of any port reads a whole table', async () => {
+      const { scanned, rows } = await reads(() => useEverything(adapter));
+
+      expect(scanned).toEqual([]);
+      expect(rows).toBeLessThan(MANY / 10);
+    });
+  });
+
+  async function expectFew(_: string, most: number, operation: () => Promise<unknown>): Promise<void> {
+    for (let call = 1; call < CALLS; call += 1) await reads(operation);
+    const { scanned, rows } = await reads(operation);
+
+    expect(scanned).toEqual([]);
+    expect(rows).toBeGreaterThan(0);
+    expect(rows).toBeLessThanOrEqual(most);
+  }
+
+  /** What an operation, which is then undone, reads: tables from end to end, and rows. */
+  async function reads(operation: () => Promise<unknown>): Promise<{ scanned: string[]; rows: number }> {
+    await dataSource.query('BEGIN');
+    try {
+      const before = await counters();
+      await operation();
+      const after = await counters();
+      return {
+        scanned: [...after].filter(([name, { scans }]) => scans > (before.get(name)?.scans ?? 0)).map(([name]) => name),
+        rows: sum(after) - sum(before),
+      };
+    } finally {
+      await dataSource.query('ROLLBACK');
+    }
+  }
+
+  async function counters(): Promise<Map<string, Counters>> {
+    const tables = await dataSource.query<({ name: string } & Counters)[]>(
+      `SELECT relname AS name, seq_scan::int AS scans, (seq_tup_read + idx_tup_fetch)::int AS rows
+       FROM pg_stat_xact_user_tables WHERE relname LIKE $1`,
+      [`${tablePrefix}%`],
+    );
+    return new Map(tables.map(({ name, ...table }) => [name.slice(tablePrefix.length), table]));
+  }
+
+  /** Behind half of the active sessions. */
+  async function laterPage(): Promise<string> {
+    const session = await sessions.fetchById(`p-${USERS * 1.5}`);
+    if (!session) throw new Error('There is no such session.');
+    return encodeCursor(session);
+  }
+});
+
+interface Counters {
+  readonly scans: number;
+  readonly rows: number;
+}
+
+function sum(tables: ReadonlyMap<string, Counters>): number {
+  return [...tables.values()].reduce((total, { rows }) => total + rows, 0);
+}

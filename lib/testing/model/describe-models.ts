@@ -10,10 +10,12 @@ import { runConcurrently } from './run-concurrently.js';
 import { runSequentially } from './run-sequentially.js';
 import { type FastCheck, type SequentialModel, type Specimen } from './specimen.js';
 
-/** One after the other costs more time, and finds a mistake sooner. */
-const SEQUENTIAL_RUNS = 50;
-const CONCURRENT_RUNS = 120;
-const TIME_LIMIT_MS = 60_000;
+/**
+ * As many runs as fit: a store across a network has fewer. For a longer search configure fast-check itself, as in
+ * `fc.configureGlobal({ numRuns: 10_000, interruptAfterTimeLimit: 600_000 })`, with `seed` for the same one again.
+ */
+const LIMITS = { numRuns: 100, interruptAfterTimeLimit: 3000 };
+const TEST_TIME_LIMIT_MS = 900_000;
 
 /** Random operations against plain models: one after the other, and of several clients at once. */
 export function describeModels(context: ConformanceContext): void {
@@ -34,14 +36,20 @@ function describeModel<Action, Operation, Model extends SequentialModel<Operatio
 ): void {
   it(
     `${title} go as in the model, whatever comes after what`,
-    async () => runSequentially(await fastCheck(), specimen, context, SEQUENTIAL_RUNS),
-    TIME_LIMIT_MS,
+    async () => {
+      const fc = await fastCheck();
+      await runSequentially(fc, specimen, context, { ...LIMITS, ...fc.readConfigureGlobal() });
+    },
+    TEST_TIME_LIMIT_MS,
   );
 
   it(
     `${title} look to clients that work at once as if they had come one after the other`,
-    async () => runConcurrently(await fastCheck(), specimen, context, CONCURRENT_RUNS),
-    TIME_LIMIT_MS,
+    async () => {
+      const fc = await fastCheck();
+      await runConcurrently(fc, specimen, context, { ...LIMITS, ...fc.readConfigureGlobal() });
+    },
+    TEST_TIME_LIMIT_MS,
   );
 }
 

@@ -1,7 +1,7 @@
 import { type ConformanceContext } from '../conformance/target.js';
 import { History } from './history.js';
 import { isLinearizable } from './linearizability.js';
-import { type Driver, type FastCheck, REAL_TIME, type Specimen } from './specimen.js';
+import { type Driver, type FastCheck, REAL_TIME, type RunLimits, type Specimen } from './specimen.js';
 
 /** Many that do little meet more often than few that do much. */
 const CLIENTS = 8;
@@ -17,7 +17,7 @@ export async function runConcurrently<Action, Operation>(
   fc: FastCheck,
   specimen: Specimen<Action, Operation>,
   context: ConformanceContext,
-  numRuns: number,
+  limits: RunLimits,
 ): Promise<void> {
   const actions = specimen.actions(fc, REAL_TIME);
   const script = fc.array(actions, { minLength: MIN_ACTIONS, maxLength: MAX_ACTIONS, size: 'max' });
@@ -35,7 +35,7 @@ export async function runConcurrently<Action, Operation>(
     const told = history.toString().replaceAll(driver.id, 'ID');
     throw new Error(`No order of these calls explains what their clients saw.\n${told}`);
   });
-  await fc.assert(explained, { numRuns });
+  await fc.assert(explained, limits);
 }
 
 async function play<Action, Operation>(

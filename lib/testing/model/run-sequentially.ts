@@ -6,6 +6,7 @@ import {
   type FastCheck,
   MOVED_TIME,
   REAL_TIME,
+  type RunLimits,
   type SequentialModel,
   type Specimen,
 } from './specimen.js';
@@ -23,7 +24,7 @@ export async function runSequentially<Action, Operation>(
   fc: FastCheck,
   specimen: Specimen<Action, Operation>,
   context: ConformanceContext,
-  numRuns: number,
+  limits: RunLimits,
 ): Promise<void> {
   const durations = context.moveClock ? MOVED_TIME : REAL_TIME;
   const commands = fc.commands(commandsOf(fc, specimen, durations), { size: 'max', maxCommands: MAX_COMMANDS });
@@ -34,7 +35,7 @@ export async function runSequentially<Action, Operation>(
     const subjects = real.drivers.map(({ id }, n) => [id, model[n]] as const);
     if (context.moveClock) await specimen.afterwards?.(context, subjects);
   });
-  await fc.assert(asTheModelSays, { numRuns });
+  await fc.assert(asTheModelSays, limits);
 }
 
 interface World<Action, Operation> {

@@ -11,7 +11,6 @@ export const WORKSPACES: Readonly<Record<Name, string | null>> = { first: null, 
 const SURFACES = ['web', 'phone', 'voice'] as const;
 export const MAX_SURFACES = 2;
 
-
 const LONG = 'long'.repeat(10);
 /** Holds one long value beside a short one. */
 export const MAX_METADATA_BYTES = 70;

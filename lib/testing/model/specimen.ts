@@ -4,6 +4,9 @@ import type fc from 'fast-check';
 
 export type FastCheck = typeof fc;
 
+/** How long to search: runs, milliseconds, a seed. */
+export type RunLimits = Pick<fc.Parameters, 'numRuns' | 'interruptAfterTimeLimit' | 'seed'>;
+
 /** Nothing of this length passes while a test runs. */
 export const NEVER_MS = 600_000;
 

@@ -103,7 +103,7 @@ export const CREATE_TABLES: readonly string[] = [
     "saved_at" bigint NOT NULL,
     PRIMARY KEY ("orchestrator", "session_id", "turn_index")
   )`,
-  'CREATE INDEX {checkpoint_session!} ON {checkpoint} ("session_id")',
+  'CREATE INDEX {checkpoint_session!} ON {checkpoint} ("session_id", "orchestrator", "turn_index")',
 
   `CREATE TABLE {message} (
     "session_id" text COLLATE "C" NOT NULL,

@@ -12,11 +12,27 @@ import { fact, type Lock, type SessionTerm, type Unit } from './unit.js';
 const FIRST = 2;
 
 export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTable {
+  private readonly absent = new Set<string>();
+
   constructor(
     unit: Unit,
     protected override readonly rows = new MemoryTurns(unit.journal),
   ) {
     super(unit, SQL.turn, rows, { lockOf: (turn) => ({ turn }) });
+  }
+
+  override get(turnId: string): TurnRow | undefined {
+    const row = super.get(turnId);
+    if (!row) this.absent.add(turnId);
+    return row;
+  }
+
+  /** Turns that were not there before the lane was locked: they may have come meanwhile. */
+  arrived(sessionId: string): Query[] {
+    if (this.absent.size === 0) return [];
+    const ids = [...this.absent];
+    const query = SQL.turn.select(`WHERE id IN (${places(ids)}) AND session_id = ?`, ...ids, sessionId);
+    return [{ ...query, take: ({ rows }) => this.put(rows as unknown as TurnRow[]) }];
   }
 
   head(sessionId: string): TurnRow | undefined {

@@ -43,7 +43,8 @@ export class TransactionLocks {
        ON DUPLICATE KEY UPDATE session_id = session_id`,
       id,
     );
-    return [made, ...this.bundle(tables, { sql: '?', values: [id], id: () => id })];
+    const session: SessionTerm = { sql: '?', values: [id], id: () => id };
+    return [made, ...this.bundle(tables, session), ...tables.turns.arrived(id)];
   }
 
   /** A turn whose session only the database knows. A turn has a lane. */

@@ -70,13 +70,12 @@ export class SessionStore {
   constructor(adapter: SessionStoreAdapter, settings: SessionStoreSettings = {}, events = new SessionEvents()) {
     this.events = events;
     this.adapter = isAtomic(adapter) ? adapter : this.portable(adapter);
-    this.ttlMs = settings.defaultTtlMs ?? 3_600_000;
-    this.maxLifetimeMs = settings.maxLifetimeMs;
+    const { defaultTtlMs = 3_600_000, maxLifetimeMs } = settings;
+    this.ttlMs = wholeMs(defaultTtlMs, 'defaultTtlMs');
+    this.maxLifetimeMs = maxLifetimeMs === undefined ? undefined : wholeMs(maxLifetimeMs, 'maxLifetimeMs');
     this.surfaceRules = { policy: settings.surfacePolicy ?? 'move', maxSurfaces: settings.maxSurfacesPerSession ?? 16 };
     this.maxMetadataBytes = settings.maxMetadataBytes ?? 65_536;
     this.generateId = settings.generateId ?? mintId;
-    assertTtl(this.ttlMs, 'defaultTtlMs');
-    if (this.maxLifetimeMs !== undefined) assertTtl(this.maxLifetimeMs, 'maxLifetimeMs');
     bindMethods(this);
   }
 
@@ -193,9 +192,9 @@ export class SessionStore {
    * @param ttlMs milliseconds; default: the store's TTL
    */
   async sweepStale(ttlMs: number = this.ttlMs, options: SweepLimit = {}): Promise<Session[]> {
-    assertTtl(ttlMs, 'ttlMs');
+    const idleMs = wholeMs(ttlMs, 'ttlMs');
     return inBatches(options, async (limit) => {
-      const swept = await this.adapter.suspendStale(ttlMs, limit);
+      const swept = await this.adapter.suspendStale(idleMs, limit);
       for (const session of swept) {
         this.events.emit({ type: 'suspended', session, previousState: 'active', cause: 'idle' });
       }
@@ -209,9 +208,8 @@ export class SessionStore {
    * @param idleMs milliseconds; left out, only lifetimes count
    */
   async sweepExpired(idleMs?: number, options: SweepLimit = {}): Promise<Session[]> {
-    if (idleMs !== undefined) assertTtl(idleMs, 'idleMs');
     const lifetime: SessionLifetime = {
-      ...(idleMs === undefined ? {} : { idleMs }),
+      ...(idleMs === undefined ? {} : { idleMs: wholeMs(idleMs, 'idleMs') }),
       ...(this.maxLifetimeMs === undefined ? {} : { maxMs: this.maxLifetimeMs }),
     };
     if (Object.keys(lifetime).length === 0) return [];
@@ -231,9 +229,9 @@ export class SessionStore {
    * @returns the ids of those that went
    */
   async purgeExpired(olderThanMs: number, options: SweepLimit = {}): Promise<string[]> {
-    assertTtl(olderThanMs, 'olderThanMs');
+    const ageMs = wholeMs(olderThanMs, 'olderThanMs');
     return inBatches(options, async (limit) => {
-      const purged = await this.adapter.purgeExpired(olderThanMs, limit);
+      const purged = await this.adapter.purgeExpired(ageMs, limit);
       for (const sessionId of purged) this.events.emit({ type: 'deleted', sessionId, cause: 'retention' });
       return purged;
     });
@@ -314,10 +312,12 @@ function checkQuery(query: SessionQuery): SessionQuery {
   };
 }
 
-function assertTtl(ttlMs: unknown, path: string): void {
-  if (typeof ttlMs !== 'number' || !Number.isFinite(ttlMs) || ttlMs < 0) {
+/** Stores count in whole milliseconds: what is longer than this is longer than the whole ones of it, and the other way. */
+function wholeMs(ms: unknown, path: string): number {
+  if (typeof ms !== 'number' || !Number.isFinite(ms) || ms < 0) {
     throw new InvalidInputError(path, 'must be a number of milliseconds, 0 or more.');
   }
+  return Math.min(Math.floor(ms), Number.MAX_SAFE_INTEGER);
 }
 
 function bindMethods(target: object): void {

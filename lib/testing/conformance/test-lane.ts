@@ -39,7 +39,9 @@ export class TestLane {
   }
 
   async createSession(): Promise<void> {
-    await create(this.context, { id: this.sessionId });
+    // With something in every field that answers of the ledger give back.
+    const rest = { workspaceId: 'space', attachedSurfaces: ['web'], metadata: { plan: { name: 'pro' } } };
+    await create(this.context, { id: this.sessionId, ...rest });
   }
 
   /** Accepts a turn; `changes` replace the defaults. */

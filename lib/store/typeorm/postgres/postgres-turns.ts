@@ -18,15 +18,10 @@ import {
 } from '../../../turn/turn.store.js';
 import { type StoredStep } from '../../../turn/turn-step.js';
 import { type CancelMode, isTerminal, type Turn } from '../../../turn/turn.js';
-import { toCheckpoint, toMessage, toSession, toStep, toTurn } from '../../embedded/row-mapping.js';
-import {
-  type CheckpointRow,
-  type MessageRow,
-  type SessionRow,
-  type StepRow,
-  type TurnRow,
-} from '../../embedded/rows.js';
+import { toCheckpoint, toMessage, toStep, toTurn } from '../../embedded/row-mapping.js';
+import { type CheckpointRow, type MessageRow, type StepRow, type TurnRow } from '../../embedded/rows.js';
 import { type PostgresDatabase } from './postgres-database.js';
+import { toSessionFromSql } from './postgres-metadata.js';
 import { granted } from './postgres-refusals.js';
 import { type SqlRow, toMessageArgs, toCheckpointArgs, toRow } from './postgres-rows.js';
 
@@ -200,7 +195,7 @@ function toClaimedTurn({ fence, session, checkpoint, history, steps, ...claimed 
   return {
     hold: { sessionId: turn.sessionId, turnId: turn.id, fence },
     turn,
-    session: session && toSession(toRow<SessionRow>(session)),
+    session: session && toSessionFromSql(session),
     checkpoint: checkpoint && toCheckpoint(toRow<CheckpointRow>(checkpoint)),
     history: history.map((row) => toMessage(toRow<MessageRow>(row))),
     steps: steps.map((row) => toStep(toRow<StepRow>(row))),
@@ -210,5 +205,5 @@ function toClaimedTurn({ fence, session, checkpoint, history, steps, ...claimed 
 function toSessionChange(change: Settled['session_change']): SessionChange | undefined {
   if (!change) return undefined;
   const { session, previous_state: previousState, changed } = change;
-  return { session: toSession(toRow<SessionRow>(session)), previousState, changed };
+  return { session: toSessionFromSql(session), previousState, changed };
 }

@@ -113,6 +113,10 @@ export class LoadedTable<Row extends object, Key> implements Table<Row, Key> {
     return { deletes, updates, inserts: inserted.length > 0 ? [this.sql.insert(inserted)] : [] };
   }
 
+  protected hasChanged(key: Key): boolean {
+    return this.before.has(this.sql.textOf(key));
+  }
+
   /** Rows that the work has changed, before and after. */
   protected changedRows(): [before: Row | undefined, after: Row | undefined][] {
     return [...this.before].map(([text, before]) => [before, this.rows.get(this.keys.get(text) as Key)]);

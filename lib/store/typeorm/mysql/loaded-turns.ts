@@ -113,9 +113,9 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     this.drop(this.rows.ofSession(sessionId));
   }
 
-  /** The turn that will be claimed next, as far as it is known. */
+  /** The turn that the work claims or will claim, as far as it is known: not one that a worker runs and that stays as it is. */
   next(sessionId: string): TurnRow | undefined {
-    return this.rows.open(sessionId).find(({ status }) => status !== 'running');
+    return this.rows.open(sessionId).find(({ id, status }) => status !== 'running' || this.hasChanged(id));
   }
 
   /** What covers the steps and signals of a turn. */

@@ -1,0 +1,103 @@
+import { jest } from '@jest/globals';
+import { type ClaimedTurn, SessionStore, type TurnSettlement } from 'nestjs-agent-sessions';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { noteTrips, openMysql, type OpenMysql } from '../support/mysql-database.js';
+
+const WINDOWS = { windows: { desk: 10 } };
+const RULES = { policy: 'move', maxSurfaces: 16 } as const;
+
+/** How often the MySQL store goes to the server and back, on a lane that has been in use for a while. */
+describe('PRF-05 round trips of the MySQL store', () => {
+  let store: OpenMysql;
+  let count = 0;
+
+  beforeAll(async () => {
+    store = await openMysql(4);
+    await new SessionStore(store.sessions).create({ id: 's', userId: 'ann' });
+    for (let turn = 0; turn < 20; turn += 1) {
+      await accept();
+      const claimed = await take();
+      await store.ports.turns.settle(claimed.hold, answerOf(turn));
+    }
+  });
+
+  afterEach(() => jest.restoreAllMocks());
+
+  afterAll(() => store.close());
+
+  it('accept takes 3', async () => {
+    expect(await tripsOf(() => accept())).toBe(3);
+    expect(await tripsOf(() => accept({ idempotency: { key: 'key', hash: 'hash', ttlMs: 1000 } }))).toBe(3);
+  });
+
+  it('claim with the checkpoint, the window and the steps takes 4', async () => {
+    expect(await tripsOf(take)).toBe(4);
+  });
+
+  it('settle with the claim of the next turn takes 4', async () => {
+    const { hold } = await take();
+    const trips = await tripsOf(async () => {
+      const { next } = await store.ports.turns.settle(hold, answerOf(20), claimRequest('next', WINDOWS));
+      expect(next?.checkpoint?.turnIndex).toBe(20);
+      expect(next?.history).toHaveLength(10);
+    });
+
+    expect(trips).toBe(4);
+  });
+
+  it.each<[string, number, () => Promise<unknown>]>([
+    ['get of a turn', 1, () => store.ports.turns.get('turn-1')],
+    ['list of turns', 1, () => store.ports.turns.list({ sessionId: 's' })],
+    ['cancel', 2, () => store.ports.turns.cancel(`turn-${count}`, 'cancel')],
+    ['fetchById', 1, () => store.sessions.fetchById('s')],
+    ['fetchMany', 1, () => store.sessions.fetchMany({ userId: 'ann' })],
+    ['touch', 2, () => store.sessions.touch('s')],
+    ['attachSurface', 3, () => store.sessions.attachSurface('s', 'phone', RULES)],
+    ['createOrAdopt beside another session', 5, () => store.sessions.createOrAdopt({ ...DRAFT, id: 't' }, RULES, 1000)],
+    ['attachSurface that takes it from another session', 4, () => store.sessions.attachSurface('t', 'phone', RULES)],
+    ['window', 3, () => store.ports.conversations.window('s', 10)],
+    ['append of messages', 2, () => store.ports.conversations.append('s', [MESSAGE])],
+    ['set of a document', 3, () => store.ports.state.set(ADDRESS, 1)],
+    ['get of a document', 1, () => store.ports.state.get(ADDRESS)],
+    ['acquire of a lease', 2, () => store.ports.leases.acquire('sweep', 'me', 1000)],
+    ['delete', 2, () => store.sessions.delete('t')],
+    ['purge of nothing', 3, () => store.sessions.purgeExpired(0, 100)],
+  ])('%s takes %i', async (_, trips, operation) => {
+    expect(await tripsOf(operation)).toBe(trips);
+  });
+
+  async function tripsOf(operation: () => Promise<unknown>): Promise<number> {
+    const trips = noteTrips();
+    await operation();
+    jest.restoreAllMocks();
+    return trips.length;
+  }
+
+  function accept(changes: Parameters<typeof turnRequest>[1] = {}): Promise<unknown> {
+    return store.ports.turns.accept(turnRequest(`turn-${(count += 1)}`, changes));
+  }
+
+  async function take(): Promise<ClaimedTurn> {
+    const claimed = await store.ports.turns.claim('s', claimRequest('worker', WINDOWS));
+    if (!claimed) throw new Error('Nothing was claimed.');
+    return claimed;
+  }
+});
+
+const DRAFT = { userId: 'ann', attachedSurfaces: [], metadata: {} };
+const MESSAGE = { id: 'message', role: 'user', content: 'hello' } as const;
+const ADDRESS = { namespace: 'n', scope: '', sessionId: 's', key: 'k' };
+
+function answerOf(turnIndex: number): TurnSettlement {
+  const checkpoint = {
+    orchestrator: 'desk',
+    sessionId: 's',
+    turnIndex,
+    state: {},
+    lastRoute: [],
+    signature: '',
+    version: '1',
+    summarizedThrough: 0,
+  };
+  return { status: 'awaiting-input', messages: [MESSAGE], checkpoint, keepCheckpoints: 3 };
+}

@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto';
+import { jest } from '@jest/globals';
+import mysql2 from 'mysql2';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions';
+import { type DataSourceOptions } from 'typeorm';
+import { embeddedPorts } from '../../lib/store/embedded/embedded-ports.js';
+import { MysqlDatabase } from '../../lib/store/typeorm/mysql/mysql-database.js';
+import { MysqlPool } from '../../lib/store/typeorm/mysql/mysql-pool.js';
+import { type Answer, statement } from '../../lib/store/typeorm/mysql/statement.js';
+import { placeOf, type SqlPlace } from '../../lib/store/typeorm/sql-place.js';
+import { runMigrations } from '../../lib/store/typeorm/run-migrations.js';
+
+/** The store's ports over connections that the test can look at. */
+export interface OpenMysql {
+  readonly ports: ReturnType<typeof embeddedPorts>;
+  readonly sessions: AtomicSessionStoreAdapter;
+  readonly options: DataSourceOptions;
+  readonly tablePrefix: string;
+  readonly place: SqlPlace;
+  /** A statement on a connection of the store, which names tables as `{turn}`. */
+  query(sql: string): Promise<Answer['rows']>;
+  close(): Promise<void>;
+}
+
+/** Makes tables of the test's own, and opens them as the adapter does. */
+export async function openMysql(poolSize: number): Promise<OpenMysql> {
+  const url = process.env.TEST_MYSQL_URL;
+  if (url === undefined) throw new Error('TEST_MYSQL_URL names no server: see docs/contributing.md.');
+  const tablePrefix = `t${randomBytes(6).toString('hex')}_`;
+  const options: DataSourceOptions = { type: 'mysql', url, poolSize };
+  await runMigrations(options, tablePrefix);
+  const place = placeOf(options, tablePrefix);
+  const pool = await MysqlPool.open(options, place);
+  const ports = embeddedPorts(new MysqlDatabase(() => pool));
+  return {
+    ports,
+    sessions: ports.sessions as AtomicSessionStoreAdapter,
+    options,
+    tablePrefix,
+    place,
+    query: async (sql) => (await pool.use((connection) => connection.run([statement(sql)])))[0].rows,
+    close: () => pool.close(),
+  };
+}
+
+/** Notes what every connection sends from now on, a text for each round trip. */
+export function noteTrips(): string[] {
+  const sent: string[] = [];
+  const prototype = (mysql2 as unknown as { PoolConnection: { prototype: Sender } }).PoolConnection.prototype;
+  const query = prototype.query;
+  jest.spyOn(prototype, 'query').mockImplementation(function (this: Sender, options, ...rest) {
+    sent.push(options.sql);
+    return query.call(this, options, ...rest);
+  });
+  return sent;
+}
+
+interface Sender {
+  query(options: { sql: string }, ...rest: unknown[]): unknown;
+}

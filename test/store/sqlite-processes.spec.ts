@@ -8,7 +8,7 @@ import {
 import { eventually } from '../support/eventually.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { StoreProcess } from '../support/store-process.js';
-import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
+import { sqliteAdapter, sqliteOptions, temporaryFolder } from '../support/stores.js';
 
 /** Several processes on one SQLite file. The others run the built package: `npm test` builds it first. */
 describe('processes on one SQLite file', () => {
@@ -116,7 +116,7 @@ describe('processes on one SQLite file', () => {
   }, 30_000);
 
   async function start(): Promise<StoreProcess> {
-    const started = await StoreProcess.start(file);
+    const started = await StoreProcess.start(sqliteOptions(file));
     processes.push(started);
     return started;
   }

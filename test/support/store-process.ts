@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 
 interface Answer {
   readonly id?: number;
@@ -12,7 +13,7 @@ interface Answer {
 
 const PROGRAM = fileURLToPath(new URL('../store/fixtures/store-process.mjs', import.meta.url));
 
-/** A process that has a SQLite store open, on the built package. */
+/** A process that has a store open, on the built package. */
 export class StoreProcess {
   /** Ids of turns whose acceptance the process has told of, see `flood`. */
   readonly accepted: string[] = [];
@@ -27,8 +28,8 @@ export class StoreProcess {
   }
 
   /** Resolves when its program is loaded. */
-  static async start(file: string): Promise<StoreProcess> {
-    const child = fork(PROGRAM, [file], { execArgv: [] });
+  static async start(options: TypeormAdapterOptions): Promise<StoreProcess> {
+    const child = fork(PROGRAM, [JSON.stringify(options)], { execArgv: [] });
     const started = new StoreProcess(child);
     await once(started.answers, 'ready');
     return started;

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { memoryAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
-import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 
 const folders: string[] = [];
@@ -20,14 +20,20 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-export function sqliteAdapter(file = join(temporaryFolder(), 'sessions.db')): SessionsAdapter {
-  return typeormAdapter({ dataSource: { type: 'better-sqlite3', database: file } });
+export function sqliteAdapter(file?: string): SessionsAdapter {
+  return typeormAdapter(sqliteOptions(file));
+}
+
+export function sqliteOptions(database = join(temporaryFolder(), 'sessions.db')): TypeormAdapterOptions {
+  return { dataSource: { type: 'better-sqlite3', database } };
 }
 
 export interface TestStore {
   readonly name: string;
   /** Empty, and nobody else's. */
   readonly open: () => ConformanceTarget;
+  /** An empty one that several processes can open; absent when it lives in one process. */
+  readonly place?: () => TypeormAdapterOptions;
 }
 
 /** Every store that a behaviour must hold on, by name. */
@@ -44,13 +50,7 @@ export const STORES: readonly TestStore[] = [
       };
     },
   },
-  {
-    name: 'sqlite',
-    open: () => {
-      const file = join(temporaryFolder(), 'sessions.db');
-      return { adapter: sqliteAdapter(file), connect: () => sqliteAdapter(file) };
-    },
-  },
+  storeAt('sqlite', () => sqliteOptions()),
   ...serverStore('postgres', 'postgres', process.env.TEST_POSTGRES_URL),
   ...serverStore('mariadb', 'mysql', process.env.TEST_MYSQL_URL),
 ];
@@ -58,12 +58,17 @@ export const STORES: readonly TestStore[] = [
 /** A store on a server that the test run has started; none when SKIP_SERVICES leaves it out. */
 function serverStore(name: string, type: 'postgres' | 'mysql', url: string | undefined): TestStore[] {
   if (url === undefined) return [];
+  // As many connections as a small application has, so that some calls wait for one.
+  const dataSource = { type, url, poolSize: 8 } as const;
+  return [
+    storeAt(name, () => ({ dataSource, tablePrefix: `t${randomBytes(6).toString('hex')}_`, migrationsRun: true })),
+  ];
+}
+
+function storeAt(name: string, place: () => TypeormAdapterOptions): TestStore {
   const open = (): ConformanceTarget => {
-    const tablePrefix = `t${randomBytes(6).toString('hex')}_`;
-    // As many connections as a small application has, so that some calls wait for one.
-    const connect = (migrationsRun: boolean): SessionsAdapter =>
-      typeormAdapter({ dataSource: { type, url, poolSize: 8 }, tablePrefix, migrationsRun });
-    return { adapter: connect(true), connect: () => connect(false) };
+    const options = place();
+    return { adapter: typeormAdapter(options), connect: () => typeormAdapter(options) };
   };
-  return [{ name, open }];
+  return { name, open, place };
 }

@@ -42,7 +42,6 @@ export const sessionsPort = (store: Store): AtomicSessionStoreAdapter => {
     create: (draft, rules) => store.commit(() => create(draft, rules)),
     createOrAdopt: (draft, rules, recentMs) =>
       store.commit(() => {
-        assertIdFree(store, draft.id);
         const session = adoptable(store, draft, recentMs);
         return session ? { session, created: false, movedFrom: [] } : create(draft, rules);
       }),

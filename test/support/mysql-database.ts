@@ -43,14 +43,19 @@ export async function openMysql(poolSize: number): Promise<OpenMysql> {
   };
 }
 
-/** Notes what every connection sends from now on, a text for each round trip. */
-export function noteTrips(): string[] {
+/**
+ * Notes what every connection sends from now on, a text for each round trip.
+ * @param before is waited for before a trip is sent
+ */
+export function noteTrips(before?: (sql: string) => Promise<void>): string[] {
   const sent: string[] = [];
-  const prototype = (mysql2 as unknown as { PoolConnection: { prototype: Sender } }).PoolConnection.prototype;
+  const { prototype } = (mysql2 as unknown as { PoolConnection: { prototype: Sender } }).PoolConnection;
   const query = prototype.query;
   jest.spyOn(prototype, 'query').mockImplementation(function (this: Sender, options, ...rest) {
     sent.push(options.sql);
-    return query.call(this, options, ...rest);
+    if (!before) return query.call(this, options, ...rest);
+    // What query gives is no promise, and must not be taken for one.
+    return void before(options.sql).then(() => void query.call(this, options, ...rest));
   });
   return sent;
 }

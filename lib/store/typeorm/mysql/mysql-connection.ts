@@ -13,7 +13,7 @@ const MAX_TRIP = 1_000_000;
 const SETTINGS: readonly Statement[] = [
   statement('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED'),
   statement(
-    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 10",
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 5",
   ),
 ];
 

@@ -9,6 +9,8 @@ import { writeOnce } from './write-work.js';
 
 /** Attempts of one operation at most; from the second one on it takes its locks first and in order. */
 const MAX_ATTEMPTS = 30;
+/** After this there is no other attempt; one waits at most 5 s for a lock. */
+const LIMIT_MS = 10_000;
 const RETRY_PAUSE_MS = 5;
 
 /**
@@ -41,11 +43,13 @@ export class MysqlDatabase implements EmbeddedDatabase {
   }
 
   private async retrying<T>(work: () => Promise<T>): Promise<T> {
+    const giveUp = performance.now() + LIMIT_MS;
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await work();
       } catch (error) {
-        if (!isConflict(error) || attempt >= MAX_ATTEMPTS) throw asStoreError(error);
+        const mayTry = attempt < MAX_ATTEMPTS && performance.now() < giveUp;
+        if (!isConflict(error) || !mayTry) throw asStoreError(error);
         await delay(RETRY_PAUSE_MS * attempt * Math.random());
       }
     }

@@ -1,0 +1,114 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { jest } from '@jest/globals';
+import mysql from 'mysql2/promise';
+import { SessionStore, StoreUnavailableError, type SurfaceRules } from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { turnRequest } from '../support/ledger-requests.js';
+import { noteTrips, openMysql, type OpenMysql } from '../support/mysql-database.js';
+
+const MOVE: SurfaceRules = { policy: 'move', maxSurfaces: 16 };
+
+/** Callers that are in each other's way, with another connection that holds what they need until all have come. */
+describe('conflicts in the MySQL store', () => {
+  let store: OpenMysql;
+  let other: mysql.Connection;
+
+  beforeAll(async () => {
+    store = await openMysql(8);
+    other = await mysql.createConnection(process.env.TEST_MYSQL_URL ?? '');
+    const sessions = new SessionStore(store.sessions);
+    for (const id of ['a', 'b', 'c', 'd']) await sessions.create({ id, userId: 'ann' });
+  });
+
+  afterEach(() => jest.restoreAllMocks());
+
+  afterAll(async () => {
+    await other.end();
+    await store.close();
+  });
+
+  it('SES-07 an operation that a deadlock ended runs again, its locks first, and loses nothing', async () => {
+    await store.sessions.attachSurface('b', 'web', MOVE);
+    await begin();
+    await lock("SELECT id FROM {session} WHERE id = 'b' FOR UPDATE");
+    // The server ends the transaction that has written less.
+    await lock(`INSERT INTO {tombstone} VALUES ${Array.from({ length: 50 }, (_, n) => `('x${n}', 0)`).join(', ')}`);
+    const trips = noteTrips();
+    const attached = store.sessions.attachSurface('a', 'web', MOVE);
+    await waiting(1);
+    await lock("SELECT session_id FROM {lane} WHERE session_id = 'a' FOR UPDATE");
+    await other.query('ROLLBACK');
+
+    expect((await attached).movedFrom.map(({ id }) => id)).toEqual(['b']);
+    const attempts = trips.filter((trip) => trip.includes('START TRANSACTION'));
+    expect(attempts).toHaveLength(2);
+    expect(attempts[1].indexOf('_slot`')).toBeLessThan(attempts[1].indexOf('_lane`'));
+    expect(await store.sessions.fetchMany({ userId: 'ann', surfaceId: 'web' })).toEqual([
+      expect.objectContaining({ id: 'a' }),
+    ]);
+  });
+
+  it('TRN-01 a turn that is accepted twice at once is accepted once', async () => {
+    await begin();
+    await lock("SELECT session_id FROM {lane} WHERE session_id = 'c' FOR UPDATE");
+    const request = turnRequest('once', { sessionId: 'c' });
+    const accepted = Promise.all([1, 2, 3].map(() => store.ports.turns.accept(request)));
+    await waiting(3);
+    await other.query('ROLLBACK');
+
+    expect((await accepted).map(({ duplicate }) => duplicate).sort()).toEqual([false, true, true]);
+    expect(await store.ports.turns.list({ sessionId: 'c' })).toHaveLength(1);
+  });
+
+  it('an operation whose row another one makes first runs again, and sees it', async () => {
+    let others = 0;
+    const trips = noteTrips(async (sql) => {
+      if (!sql.includes('INSERT INTO') || (others += 1) > 1) return;
+      await other.query(store.place.fill("INSERT INTO {lease} VALUES ('sweep', 'other', 7, 0)"));
+    });
+    const lease = await store.ports.leases.acquire('sweep', 'me', 60_000);
+
+    // The fence goes on from the row that it could not make.
+    expect(lease).toMatchObject({ holder: 'me', fence: 8 });
+    expect(trips.filter((trip) => trip.includes('START TRANSACTION'))).toHaveLength(2);
+  });
+
+  it('SES-07 many at once leave one holder of a surface, and every session', async () => {
+    const ids = Array.from({ length: 30 }, (_, n) => `of-bob-${n}`);
+    const sessions = new SessionStore(store.sessions);
+    await Promise.all(ids.map((id) => sessions.create({ id, userId: 'bob', initialSurfaceId: 'web' })));
+    await Promise.all(ids.map((id) => store.sessions.attachSurface(id, 'web', MOVE)));
+
+    expect(await store.sessions.fetchMany({ userId: 'bob', surfaceId: 'web' })).toHaveLength(1);
+    expect(await store.sessions.count({ userId: 'bob' })).toBe(ids.length);
+  });
+
+  it('gives up with a typed error when it is in the way of others for too long', async () => {
+    await begin();
+    await lock("SELECT session_id FROM {lane} WHERE session_id = 'd' FOR UPDATE");
+    await expect(store.sessions.touch('d')).rejects.toBeInstanceOf(StoreUnavailableError);
+    await other.query('ROLLBACK');
+  }, 60_000);
+
+  async function begin(): Promise<void> {
+    await other.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
+    await other.query('START TRANSACTION');
+  }
+
+  async function lock(sql: string): Promise<void> {
+    await other.query(store.place.fill(sql));
+  }
+
+  /** Until so many transactions of this store wait for a lock. */
+  async function waiting(count: number): Promise<void> {
+    await eventually(async () => {
+      // Read more often than that, the table shows what it has shown before.
+      await delay(150);
+      const [row] = await store.query(
+        `SELECT COUNT(*) AS waiting FROM information_schema.innodb_trx
+         WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%${store.tablePrefix}%'`,
+      );
+      return row.waiting === count;
+    });
+  }
+});

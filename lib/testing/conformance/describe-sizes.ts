@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type JsonObject, type JsonValue } from '../../common/json.js';
 import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message } from '../../conversation/message.js';
-import { HOUR, insertIdle, PLENTY, RULES } from './session-fixtures.js';
+import { create, HOUR, insertIdle, PLENTY, RULES } from './session-fixtures.js';
 import { DESK, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
@@ -63,8 +63,9 @@ export function describeSizes(context: ConformanceContext): void {
 
     it('SES-12 takes the largest metadata that the options can allow to a session, to the byte', async () => {
       const metadata = sized(LARGEST);
-      await context.sessions.mergeMetadata(lane.sessionId, metadata, LARGEST);
-      expectSame((await context.sessions.fetchById(lane.sessionId))?.metadata, metadata);
+      const { id } = await create(context);
+      await context.sessions.mergeMetadata(id, metadata, LARGEST);
+      expectSame((await context.sessions.fetchById(id))?.metadata, metadata);
     });
 
     it('BOT-30 TRN-13 takes large results of steps and payloads of signals', async () => {

@@ -27,10 +27,10 @@ export async function openMysql(poolSize: number): Promise<OpenMysql> {
   const url = process.env.TEST_MYSQL_URL;
   if (url === undefined) throw new Error('TEST_MYSQL_URL names no server: see docs/contributing.md.');
   const tablePrefix = `t${randomBytes(6).toString('hex')}_`;
-  const options: DataSourceOptions = { type: 'mysql', url, poolSize };
+  const options: DataSourceOptions = { type: 'mysql', url };
   await runMigrations(options, tablePrefix);
   const place = placeOf(options, tablePrefix);
-  const pool = await MysqlPool.open(options, place);
+  const pool = await MysqlPool.open({ ...options, poolSize }, place);
   const ports = embeddedPorts(new MysqlDatabase(() => pool));
   return {
     ports,
@@ -50,7 +50,7 @@ export async function openMysql(poolSize: number): Promise<OpenMysql> {
 export function noteTrips(before?: (sql: string) => Promise<void>): string[] {
   const sent: string[] = [];
   const { prototype } = (mysql2 as unknown as { PoolConnection: { prototype: Sender } }).PoolConnection;
-  const query = prototype.query;
+  const { query } = prototype;
   jest.spyOn(prototype, 'query').mockImplementation(function (this: Sender, options, ...rest) {
     sent.push(options.sql);
     if (!before) return query.call(this, options, ...rest);
@@ -61,5 +61,5 @@ export function noteTrips(before?: (sql: string) => Promise<void>): string[] {
 }
 
 interface Sender {
-  query(options: { sql: string }, ...rest: unknown[]): unknown;
+  query: (this: Sender, options: { sql: string }, ...rest: unknown[]) => unknown;
 }

@@ -38,13 +38,14 @@ export class LoadedMessages extends LoadedTable<MessageRow, Key> implements Mess
     return this.rows.select(sessionId, after, limit);
   }
 
-  /** The end of the stored log. */
+  /** The end of the stored log. By order, because MAX of a session that is a variable reads the whole log. */
   last(session: SessionTerm): Query {
+    const last = `SELECT position FROM {message} WHERE session_id = ${session.sql} ORDER BY position DESC LIMIT 1`;
     return {
-      ...statement(`SELECT MAX(position) AS last FROM {message} WHERE session_id = ${session.sql}`, ...session.values),
-      take: ({ rows: [row] }) => {
+      ...statement(last, ...session.values),
+      take: ({ rows }) => {
         const id = session.id();
-        if (id !== undefined) this.unit.learn(fact('last', id), row.last ?? 0);
+        if (id !== undefined) this.unit.learn(fact('last', id), rows[0]?.position ?? 0);
       },
     };
   }

@@ -1,5 +1,5 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
-import { StoreUnavailableError } from '../../../common/sessions.error.js';
+import { SessionsError, StoreUnavailableError } from '../../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../../sessions.adapter.js';
 import { embeddedPorts } from '../../embedded/embedded-ports.js';
 import { assertSchema, type StoredVersion } from '../assert-schema.js';
@@ -8,7 +8,6 @@ import { runMigrations } from '../run-migrations.js';
 import { SqlPlace } from '../sql-place.js';
 import { type ResolvedTypeormOptions } from '../typeorm-adapter.options.js';
 import { MysqlDatabase } from './mysql-database.js';
-import { asStoreError } from './mysql-errors.js';
 import { MysqlPool } from './mysql-pool.js';
 import { statement } from './statement.js';
 
@@ -52,7 +51,9 @@ export class MysqlAdapter {
       await assertSchema((sql) => this.query(pool, sql), this.place, 'MySQL');
     } catch (error) {
       await this.close();
-      throw asStoreError(error);
+      if (error instanceof SessionsError) throw error;
+      // Of the migrations' own connections too.
+      throw new StoreUnavailableError('The MySQL store could not be opened.', { cause: error });
     }
   }
 

@@ -10,7 +10,7 @@ import { LoadedTable } from './loaded-table.js';
 import { LoadedSignals, LoadedSteps, LoadedTurns } from './loaded-turns.js';
 import { places, type Query, statement, type Statement } from './statement.js';
 import { SQL } from './tables-sql.js';
-import { NotLoaded, type Need, Unit } from './unit.js';
+import { NotLoaded, type Need, type Unit } from './unit.js';
 
 /** The tables of one transaction as a work sees them. */
 export class WorkTables {

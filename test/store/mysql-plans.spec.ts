@@ -1,0 +1,216 @@
+import {
+  type AcceptTurn,
+  type AtomicSessionStoreAdapter,
+  encodeCursor,
+  type NewSession,
+  type SurfaceRules,
+  type TurnHold,
+  type TurnSettlement,
+} from 'nestjs-agent-sessions';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { openMysql, type OpenMysql } from '../support/mysql-database.js';
+import { useEverything } from '../support/use-everything.js';
+
+const MANY = 20_000;
+/** Each has one session in every state, and a second active one. */
+const USERS = MANY / 5;
+/** Turns, checkpoints and messages of one session. */
+const DEEP = 3000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const START = Date.now();
+const MOVE: SurfaceRules = { policy: 'move', maxSurfaces: 16 };
+
+/** What it is, how many rows it may read, and how it is called. */
+type Operations = [string, number, () => Promise<unknown>][];
+
+/**
+ * What the server reads for each operation beside twenty thousand sessions, from the counters of the connection: no more
+ * rows than the answer needs.
+ */
+describe('what the MySQL store reads', () => {
+  let store: OpenMysql;
+  let sessions: AtomicSessionStoreAdapter;
+
+  beforeAll(async () => {
+    // One connection: the counters are its own.
+    store = await openMysql(1);
+    ({ sessions } = store);
+    await fill(store);
+  }, 60_000);
+
+  afterAll(() => store.close());
+
+  const draft = (changes: Partial<NewSession>): NewSession => ({
+    id: 'new',
+    userId: 'user-7',
+    workspaceId: 'space',
+    attachedSurfaces: [],
+    metadata: {},
+    ...changes,
+  });
+
+  it.each<Operations[number]>([
+    ['a session', 1, () => sessions.fetchById('p-7')],
+    ['the sessions of a user', 6, () => sessions.fetchMany({ userId: 'user-7' })],
+    ['those of a user in states', 6, () => sessions.fetchMany({ userId: 'user-7', state: ['active', 'created'] })],
+    ['how many a user has', 6, () => sessions.count({ userId: 'user-7' })],
+    ['those with a surface', 8, () => sessions.fetchMany({ surfaceId: 'phone-7' })],
+    ['those of a user with a surface', 11, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'app' })],
+    ['the latest in a state', 51, () => sessions.fetchMany({ state: 'active' })],
+    ['a later page of them', 52, async () => sessions.fetchMany({ state: 'active', cursor: await laterPage() })],
+    ['a turn', 1, () => store.ports.turns.get('turn-7')],
+    ['the turns of a session', 3, () => store.ports.turns.list({ sessionId: 'p-7' })],
+    ['the latest checkpoint', 1, () => store.ports.checkpoints.load('desk', 'p-7')],
+    ['a window of messages', 4, () => store.ports.conversations.window('p-7', 10)],
+    ['sessions with checkpoints', 120, () => store.ports.checkpoints.list('desk', { prefix: 'p-1' })],
+  ])('PRF-09 finds by index %s', expectFew);
+
+  it.each<Operations[number]>([
+    ['create', 12, () => sessions.create(draft({}), MOVE)],
+    ['create that takes a surface', 60, () => sessions.create(draft({ id: 'b', attachedSurfaces: ['app'] }), MOVE)],
+    ['createOrAdopt', 60, () => sessions.createOrAdopt(draft({ id: 'c', userId: 'user-900' }), MOVE, HOUR)],
+    ['touch', 20, () => sessions.touch('p-4008')],
+    ['attachSurface', 60, () => sessions.attachSurface('p-4007', 'phone-7', MOVE)],
+    ['expire', 20, () => sessions.expire('p-4009')],
+    ['delete', 60, () => sessions.delete('p-4010')],
+    ['erase', 60, () => sessions.erase('p-4011')],
+    ['suspendStale of ten', 40, () => sessions.suspendStale(HOUR, 10)],
+    ['expireStale of ten', 120, () => sessions.expireStale({ idleMs: HOUR, maxMs: HOUR }, 10)],
+    ['purgeExpired of ten', 300, () => sessions.purgeExpired(HOUR, 10)],
+    ['due of ten', 40, () => store.ports.turns.due(10)],
+    ['deleteExpired of ten', 40, () => store.ports.state.deleteExpired(10)],
+  ])('PRF-09 finds by index what it needs: %s', expectFew);
+
+  describe('of a session with a long history', () => {
+    let hold: TurnHold;
+    const before = DEEP / 2;
+
+    it.each<Operations[number]>([
+      ['the first turns', 11, () => store.ports.turns.list({ sessionId: 'deep', limit: 10 })],
+      ['later turns', 11, () => store.ports.turns.list({ sessionId: 'deep', after: before, limit: 10 })],
+      ['its open turns', 3, () => store.ports.turns.list({ sessionId: 'deep', status: ['queued', 'running'] })],
+      ['the latest checkpoint', 2, () => store.ports.checkpoints.load('desk', 'deep')],
+      ['checkpoints before one', 11, () => store.ports.checkpoints.history('desk', 'deep', { before, limit: 10 })],
+      ['a page of messages', 11, () => store.ports.conversations.page('deep', { after: before, limit: 10 })],
+      ['a window of messages', 14, () => store.ports.conversations.window('deep', 10)],
+      ['accept', 20, () => accept('one')],
+      ['accept with a key', 20, () => accept('two', { idempotency: { key: 'new', hash: '', ttlMs: HOUR } })],
+      [
+        'accept with a key that was used',
+        20,
+        () => accept('x', { idempotency: { key: 'key-7', hash: '', ttlMs: HOUR } }),
+      ],
+      ['claim', 45, async () => (hold = await take())],
+      ['settle and claim', 60, () => store.ports.turns.settle(hold, SETTLEMENT, CLAIM)],
+    ])('PRF-06 costs the answer: %s', expectFew);
+
+    function accept(id: string, changes: Partial<AcceptTurn> = {}): Promise<unknown> {
+      return store.ports.turns.accept(turnRequest(id, { sessionId: 'deep', foreignSession: true, ...changes }));
+    }
+
+    async function take(): Promise<TurnHold> {
+      const claimed = await store.ports.turns.claim('deep', CLAIM);
+      if (!claimed) throw new Error('Nothing was claimed.');
+      return claimed.hold;
+    }
+  });
+
+  it('PRF-07 no operation of any port reads a whole table', async () => {
+    expect(await reads(() => useEverything(store.ports))).toBeLessThan(MANY / 10);
+  });
+
+  async function expectFew(_: string, most: number, operation: () => Promise<unknown>): Promise<void> {
+    const rows = await reads(operation);
+
+    expect(rows).toBeGreaterThan(0);
+    expect(rows).toBeLessThanOrEqual(most);
+  }
+
+  /** Rows and index entries that an operation reads, in whatever way. */
+  async function reads(operation: () => Promise<unknown>): Promise<number> {
+    const [once, before] = [await counters(), await counters()];
+    await operation();
+    const after = await counters();
+    // Without what it takes to ask.
+    const read = (name: string): number => after[name] - before[name] - (before[name] - once[name]);
+    return Object.keys(after).reduce((sum, name) => sum + read(name), 0);
+  }
+
+  async function counters(): Promise<Record<string, number>> {
+    const rows = await store.query("SHOW SESSION STATUS LIKE 'Handler_read%'");
+    return Object.fromEntries(rows.map((row) => [String(row.Variable_name), Number(row.Value)]));
+  }
+
+  /** Behind half of the active sessions. */
+  async function laterPage(): Promise<string> {
+    const session = await sessions.fetchById(`p-${USERS * 1.5}`);
+    if (!session) throw new Error('There is no such session.');
+    return encodeCursor(session);
+  }
+});
+
+const CLAIM = claimRequest('worker', { windows: { desk: 10 } });
+const SETTLEMENT: TurnSettlement = {
+  status: 'awaiting-input',
+  messages: [{ id: 'answer', role: 'assistant', content: 'hi' }],
+  checkpoint: {
+    orchestrator: 'desk',
+    sessionId: 'deep',
+    turnIndex: DEEP,
+    state: {},
+    lastRoute: [],
+    signature: '',
+    version: '1',
+    summarizedThrough: 0,
+  },
+  keepCheckpoints: DEEP,
+};
+
+const DIGIT =
+  '(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)';
+const NUMBERS = `(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d AS n
+  FROM ${['a', 'b', 'c', 'd', 'e'].map((name) => `${DIGIT} ${name}`).join(' JOIN ')} HAVING n < ${MANY}) numbers`;
+
+/** Session `p-7` of `user-7` has the surfaces `app`, as all have, and `phone-7`; the higher the number the older it is. */
+const DEEP_FILL: readonly string[] = [
+  `{lane} SELECT 'deep', ${DEEP + 1}, 0, 1, NULL, NULL, NULL, NULL, 0`,
+  `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, request_hash, status,
+     failures, accepted_at, settled_at)
+   SELECT CONCAT('deep-', n), 'deep', n + 1, 'desk', '1', '{"input":{"text":""}}', '{}', CONCAT('key-', n), '',
+     'completed', 0, ${START}, ${START}`,
+  `{checkpoint} SELECT 'desk', 'deep', n, NULL, NULL, '{}', '[]', '', '1', 0, ${START}`,
+  `{message} SELECT 'deep', n + 1, 'message', NULL, NULL, 'user', '{"content":"hi"}', ${START}`,
+];
+
+const FILL: readonly string[] = [
+  `{session} (id, user_id, workspace_id, state, created_at, last_activity_at, state_changed_at, surfaces, metadata, version)
+   SELECT CONCAT('p-', n), CONCAT('user-', n % ${USERS}), 'space',
+     ELT(1 + FLOOR(n / ${USERS}), 'created', 'active', 'suspended', 'expired', 'active'),
+     ${START} - ${MINUTE} * n, ${START} - ${MINUTE} * n, ${START} - ${MINUTE} * n, CONCAT('["app","phone-', n, '"]'), '{}', 1`,
+  "{session_surface} SELECT 'app', CONCAT('p-', n)",
+  "{session_surface} SELECT CONCAT('phone-', n), CONCAT('p-', n)",
+  `{lane} SELECT CONCAT('p-', n), 2, 0, 1, NULL, NULL, NULL, IF(n % 500 = 0, ${START}, NULL), 0`,
+  `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status, failures,
+     accepted_at, settled_at)
+   SELECT CONCAT('turn-', n), CONCAT('p-', n), 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, ${START}, ${START}`,
+  "{step} SELECT CONCAT('turn-', n), 0, 'answer', 'look up', 0, '1'",
+  "{signal} SELECT CONCAT('turn-', n), 'go', '1'",
+  `{checkpoint} SELECT 'desk', CONCAT('p-', n), 0, CONCAT('turn-', n), NULL, '{}', '[]', '', '1', 0, ${START}`,
+  `{message} SELECT CONCAT('p-', n), 1, 'message', CONCAT('turn-', n), 'desk', 'user', '{"content":"hi"}', ${START}`,
+  `{document} SELECT 'n', 'c', CONCAT('p-', n), 'k', '1', 1, IF(n % 2 = 0, ${START}, NULL)`,
+  "{lease} SELECT CONCAT('job-', n), 'me', 1, 0",
+  "{tombstone} SELECT CONCAT('gone-', n), 0",
+];
+
+async function fill(store: OpenMysql): Promise<void> {
+  for (const rows of FILL) {
+    await store.query(`INSERT INTO ${rows} FROM ${NUMBERS}`);
+    await store.query(`ANALYZE TABLE ${/\{\w+\}/.exec(rows)?.[0]}`);
+  }
+  // Not counted: what the server knows of the tables does not tell of a session that is unlike all others.
+  for (const rows of DEEP_FILL) {
+    const limit = rows.startsWith('{lane}') ? 1 : DEEP;
+    await store.query(`INSERT INTO ${rows} FROM ${NUMBERS} WHERE n < ${limit}`);
+  }
+}

@@ -1,10 +1,13 @@
-import { type PoolConnection, type QueryOptions, type TypeCast } from 'mysql2';
+import { type PoolConnection, type QueryError, type QueryOptions, type TypeCast } from 'mysql2';
 import { type SqlPlace } from '../sql-place.js';
 import { MysqlFailure } from './mysql-errors.js';
 import { type Answer, type Statement, statement } from './statement.js';
 
 /** Characters of one round trip at most: `max_allowed_packet` is 16 MB in MariaDB, and text grows when it is quoted. */
 const MAX_TRIP = 1_000_000;
+
+/** A server that has said nothing for so long is gone: no statement of ours takes that. */
+const SILENCE_MS = 30_000;
 
 /**
  * What our statements rely on, whatever the server's or the application's defaults are: they read what they have locked, a
@@ -46,6 +49,7 @@ export class MysqlConnection {
 
   /** Ends the transaction, if only by ending the connection. */
   async rollBack(): Promise<void> {
+    if (this.broken) return;
     try {
       await this.run([statement('ROLLBACK')]);
     } catch {
@@ -63,16 +67,23 @@ export class MysqlConnection {
       sql: statements.map(({ sql }) => this.place.fill(sql)).join(';\n'),
       values: statements.flatMap(({ values }) => values),
       typeCast,
+      timeout: SILENCE_MS,
       rowsAsArray: false,
       nestTables: false,
     };
     return new Promise((resolve, reject) => {
       this.raw.query(options, (error, result) => {
+        this.broken ||= error !== null && isBroken(error);
         if (error) reject(new MysqlFailure(error));
         else resolve((statements.length === 1 ? [result] : (result as unknown[])).map(toAnswer));
       });
     });
   }
+}
+
+/** After these the next answer could be that of another statement, or none. */
+function isBroken({ fatal, code }: QueryError): boolean {
+  return fatal || code === 'PROTOCOL_SEQUENCE_TIMEOUT';
 }
 
 function* trips(statements: readonly Statement[]): Generator<Statement[]> {

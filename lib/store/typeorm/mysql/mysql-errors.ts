@@ -23,9 +23,16 @@ export function isConflict(error: unknown): boolean {
   return error instanceof MysqlFailure && error.errno !== undefined && IN_EACH_OTHERS_WAY.has(error.errno);
 }
 
+/** What to do about errors that the server's settings bring about. */
+const CURES: Readonly<Record<string, string>> = {
+  ER_NET_PACKET_TOO_LARGE:
+    ' A value does not fit in one packet: raise max_allowed_packet of the server, 64 MB is plenty.',
+};
+
 /** Typed errors of the domain pass; whatever MySQL or its driver says becomes "the store is unavailable". */
 export function asStoreError(error: unknown): unknown {
   if (error instanceof SessionsError || !(error instanceof MysqlFailure)) return error;
   const { code, cause } = error;
-  return new StoreUnavailableError(`The MySQL store failed${code === undefined ? '' : ` (${code})`}.`, { cause });
+  const named = code === undefined ? '' : ` (${code})`;
+  return new StoreUnavailableError(`The MySQL store failed${named}.${CURES[code ?? ''] ?? ''}`, { cause });
 }

@@ -25,8 +25,13 @@ export class MysqlPool {
     const dataSource = new DataSource({
       driver: mysql2,
       ...given,
-      // TypeORM would have the last word by them.
-      extra: { ...(given.extra as object | undefined), multipleStatements: true, charset: 'utf8mb4' },
+      // What is given here has the last word in TypeORM. A connection that is reset would lose its settings.
+      extra: {
+        ...(given.extra as object | undefined),
+        multipleStatements: true,
+        charset: 'utf8mb4',
+        resetOnRelease: false,
+      },
       entities: [],
       subscribers: [],
       migrations: [],

@@ -31,6 +31,11 @@ describe.each(SERVERS.filter(({ url }) => url !== undefined))('the schema on a s
     await expect(new SessionStore(stores[0].sessions).get('s')).resolves.toMatchObject({ userId: 'ann' });
   });
 
+  it('NST-23 is migrated with the smallest pool', async () => {
+    const store = adapter({ dataSource: { type, url, poolSize: type === 'postgres' ? 2 : 1 }, migrationsRun: true });
+    await expect(store.init?.()).resolves.toBeUndefined();
+  });
+
   it('NST-23 stops the start when it is missing, and says what to do', async () => {
     const init = adapter().init?.();
     await expect(init).rejects.toThrow(SessionsConfigurationError);

@@ -9,7 +9,7 @@ import { sessionsMigrations } from './migrations.js';
 export async function runMigrations(options: DataSourceOptions, tablePrefix: string): Promise<void> {
   const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
   const dataSource = new DataSource({
-    ...options,
+    ...withTwoConnections(options),
     entities: [],
     subscribers: [],
     migrations: sessionsMigrations(tablePrefix),
@@ -25,6 +25,11 @@ export async function runMigrations(options: DataSourceOptions, tablePrefix: str
   } finally {
     await dataSource.destroy();
   }
+}
+
+/** One holds the lock, the other one migrates. */
+function withTwoConnections(options: DataSourceOptions): DataSourceOptions {
+  return options.type === 'better-sqlite3' ? options : ({ ...options, poolSize: 2 } as DataSourceOptions);
 }
 
 /** Locks of a connection, which end with it. SQLite's adapter has a lock of its own. */

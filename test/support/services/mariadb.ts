@@ -34,6 +34,8 @@ export const mariadb: Service = {
         `--port=${port}`,
         '--bind-address=127.0.0.1',
         '--innodb-buffer-pool-size=256M',
+        // The largest values that options allow go in one statement.
+        '--max-allowed-packet=64M',
         ...FAST,
       ],
       folder,

@@ -22,6 +22,7 @@ interface Notification {
  * those who poll.
  */
 export class PostgresHints implements TurnHints {
+  readonly reach = 'store';
   private readonly logger = new Logger(PostgresHints.name);
   private readonly events = new EventEmitter().setMaxListeners(0);
   private listening: { readonly runner: QueryRunner; readonly stop: () => void } | null = null;

@@ -27,6 +27,7 @@ export class PostgresAdapter {
     private readonly given: DataSource | DataSourceOptions,
     private readonly options: ResolvedTypeormOptions,
   ) {
+    assertPool(optionsOf(given));
     this.place = placeOf(optionsOf(given), options.tablePrefix);
     const dataSource = (): DataSource => this.dataSource();
     this.database = new PostgresDatabase(this.place, dataSource);
@@ -81,4 +82,13 @@ export class PostgresAdapter {
     if (!this.opened) throw new StoreUnavailableError('The PostgreSQL store is not open.');
     return this.opened.dataSource;
   }
+}
+
+/** One connection listens for hints; what works needs another one. */
+function assertPool({ poolSize, extra }: DataSourceOptions): void {
+  const size = poolSize ?? (extra as { readonly max?: unknown } | undefined)?.max ?? 10;
+  if (Number(size) >= 2) return;
+  throw new SessionsConfigurationError(
+    `typeormAdapter: dataSource.poolSize is ${String(size)}; PostgreSQL needs 2 or more, one of which listens for hints.`,
+  );
 }

@@ -5,7 +5,7 @@ import { SessionsConfigurationError } from 'nestjs-agent-sessions';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { temporaryFolder } from '../support/stores.js';
 
-describe('the options of the SQLite store', () => {
+describe('the options of typeormAdapter', () => {
   it.each<[string, unknown, string]>([
     ['a store in memory', { dataSource: { type: 'better-sqlite3', database: ':memory:' } }, 'memoryAdapter()'],
     ['no file', { dataSource: { type: 'better-sqlite3' } }, 'must be the path of a file'],
@@ -13,6 +13,7 @@ describe('the options of the SQLite store', () => {
     ['a URI', { dataSource: { type: 'better-sqlite3', database: 'file:x.db?mode=memory' } }, 'the path of a file'],
     ['no DataSource', {}, 'dataSource is missing'],
     ['null', { dataSource: null }, 'dataSource is missing'],
+    ['a pool of one', { dataSource: { type: 'postgres', database: 'x', poolSize: 1 } }, 'poolSize is 1'],
     ['another dialect', { dataSource: { type: 'cockroachdb', database: 'x' } }, '"cockroachdb"'],
     ['another SQLite driver', { dataSource: { type: 'sqljs', database: 'x' } }, '"sqljs"'],
     ['an empty prefix', { ...file(), tablePrefix: '' }, 'tablePrefix'],

@@ -86,9 +86,9 @@ export class PostgresAdapter {
 
 /** One connection listens for hints; what works needs another one. */
 function assertPool({ poolSize, extra }: DataSourceOptions): void {
-  const size = poolSize ?? (extra as { readonly max?: unknown } | undefined)?.max ?? 10;
-  if (Number(size) >= 2) return;
+  const size = Number(poolSize ?? (extra as { readonly max?: unknown } | undefined)?.max ?? 10);
+  if (size >= 2) return;
   throw new SessionsConfigurationError(
-    `typeormAdapter: dataSource.poolSize is ${String(size)}; PostgreSQL needs 2 or more, one of which listens for hints.`,
+    `typeormAdapter: dataSource.poolSize is ${size}; PostgreSQL needs 2 or more, one of which listens for hints.`,
   );
 }

@@ -14,5 +14,7 @@ export default {
   // Built by pretest: jest cannot load TypeScript here.
   globalSetup: '<rootDir>/build/test/support/services/global-setup.js',
   globalTeardown: '<rootDir>/build/test/support/services/global-teardown.js',
+  // Two cores run two files at a time; many tests wait for a server.
+  maxWorkers: '100%',
   testTimeout: 20_000,
 };

@@ -1,4 +1,4 @@
 import { describeSessionsAdapter } from '../../lib/testing/index.js';
-import { STORES } from '../support/stores.js';
+import { EMBEDDED_STORES } from '../support/stores.js';
 
-for (const { name, open } of STORES) describeSessionsAdapter(name, open);
+for (const { name, open } of EMBEDDED_STORES) describeSessionsAdapter(name, open);

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { SessionStore } from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
 import { turnRequest } from '../support/ledger-requests.js';
 import { STORES } from '../support/stores.js';
 
@@ -17,6 +18,7 @@ describe.each(STORES)('hints of the store: $name', ({ open }) => {
     store.hints.subscribe((turnId) => heard.push(turnId));
 
     expect((await store.turns.cancel('first', 'cancel')).turn.status).toBe('cancelled');
+    await eventually(() => heard.length > 0);
     expect(heard).toEqual(['first']);
     expect(await store.turns.get('first')).toMatchObject({ status: 'cancelled' });
     await store.close?.();

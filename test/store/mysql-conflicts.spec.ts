@@ -5,11 +5,12 @@ import { SessionStore, StoreUnavailableError, type SurfaceRules } from 'nestjs-a
 import { eventually } from '../support/eventually.js';
 import { turnRequest } from '../support/ledger-requests.js';
 import { noteTrips, openMysql, type OpenMysql } from '../support/mysql-database.js';
+import { describeMariadb } from '../support/servers.js';
 
 const MOVE: SurfaceRules = { policy: 'move', maxSurfaces: 16 };
 
 /** Callers that are in each other's way, with another connection that holds what they need until all have come. */
-describe('conflicts in the MySQL store', () => {
+describeMariadb('conflicts in the MySQL store', () => {
   let store: OpenMysql;
   let other: mysql.Connection;
 

@@ -10,6 +10,7 @@ import {
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { openMysql, type OpenMysql } from '../support/mysql-database.js';
 import { useEverything } from '../support/use-everything.js';
+import { describeMariadb } from '../support/servers.js';
 
 const MANY = 20_000;
 /** Each has one session in every state, and a second active one. */
@@ -28,7 +29,7 @@ type Operations = [string, number, () => Promise<unknown>][];
  * What the server reads for each operation beside twenty thousand sessions, from the counters of the connection: no more
  * rows than the answer needs.
  */
-describe('what the MySQL store reads', () => {
+describeMariadb('what the MySQL store reads', () => {
   let store: OpenMysql;
   let sessions: AtomicSessionStoreAdapter;
 

@@ -2,12 +2,13 @@ import { jest } from '@jest/globals';
 import { type ClaimedTurn, SessionStore, type TurnSettlement } from 'nestjs-agent-sessions';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { noteTrips, openMysql, type OpenMysql } from '../support/mysql-database.js';
+import { describeMariadb } from '../support/servers.js';
 
 const WINDOWS = { windows: { desk: 10 } };
 const RULES = { policy: 'move', maxSurfaces: 16 } as const;
 
 /** How often the MySQL store goes to the server and back, on a lane that has been in use for a while. */
-describe('PRF-05 round trips of the MySQL store', () => {
+describeMariadb('PRF-05 round trips of the MySQL store', () => {
   let store: OpenMysql;
   let count = 0;
 

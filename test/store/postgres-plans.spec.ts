@@ -13,6 +13,7 @@ import { DataSource } from 'typeorm';
 import { placeOf, type SqlPlace } from '../../lib/store/typeorm/sql-place.js';
 import { fillWithSessions, MANY, USERS } from '../support/many-sessions.js';
 import { useEverything } from '../support/use-everything.js';
+import { describePostgres } from '../support/servers.js';
 
 const HOUR = 3_600_000;
 /** What it is, how many rows it may read, and how it is called. */
@@ -25,7 +26,7 @@ const CALLS = 7;
  * What PostgreSQL reads for each operation beside fifty thousand sessions, from its own counters: rows by index, and no
  * more than the answer needs.
  */
-describe('what the PostgreSQL store reads', () => {
+describePostgres('what the PostgreSQL store reads', () => {
   const tablePrefix = `plans${randomBytes(4).toString('hex')}_`;
   let dataSource: DataSource;
   let place: SqlPlace;

@@ -4,14 +4,10 @@ import { type AtomicSessionStoreAdapter, type SessionsAdapter, StoreUnavailableE
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { eventually } from '../support/eventually.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { describeServers } from '../support/servers.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
-const SERVERS = [
-  { name: 'postgres', type: 'postgres', url: process.env.TEST_POSTGRES_URL },
-  { name: 'mariadb', type: 'mysql', url: process.env.TEST_MYSQL_URL },
-] as const;
-
-describe.each(SERVERS.filter(({ url }) => url !== undefined))('a server that fails: $name', ({ type, url }) => {
+describeServers('a server that fails', ({ type, url }) => {
   let proxy: TcpProxy;
   let store: SessionsAdapter;
   let sessionId: string;
@@ -19,7 +15,7 @@ describe.each(SERVERS.filter(({ url }) => url !== undefined))('a server that fai
   beforeEach(async () => {
     Logger.overrideLogger(false);
     sessionId = randomUUID();
-    proxy = await TcpProxy.start(url ?? '');
+    proxy = await TcpProxy.start(url);
     store = newStore();
   });
 

@@ -3,13 +3,9 @@ import { SessionsConfigurationError, SessionStore, type SessionsAdapter } from '
 import { sessionsMigrations, typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import { turnRequest } from '../support/ledger-requests.js';
+import { describeServers } from '../support/servers.js';
 
-const SERVERS = [
-  { name: 'postgres', type: 'postgres', url: process.env.TEST_POSTGRES_URL },
-  { name: 'mariadb', type: 'mysql', url: process.env.TEST_MYSQL_URL },
-] as const;
-
-describe.each(SERVERS.filter(({ url }) => url !== undefined))('the schema on a server: $name', ({ type, url }) => {
+describeServers('the schema on a server', ({ type, url }) => {
   let tablePrefix: string;
   const open: (SessionsAdapter | DataSource)[] = [];
 

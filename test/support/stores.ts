@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { memoryAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
+import { TEST_SERVERS, type TestServer } from './servers.js';
 
 const folders: string[] = [];
 
@@ -36,8 +37,8 @@ export interface TestStore {
   readonly place?: () => TypeormAdapterOptions;
 }
 
-/** Every store that a behaviour must hold on, by name. */
-export const STORES: readonly TestStore[] = [
+/** Stores that need no server. */
+export const EMBEDDED_STORES: readonly TestStore[] = [
   {
     name: 'memory',
     open: () => {
@@ -51,18 +52,19 @@ export const STORES: readonly TestStore[] = [
     },
   },
   storeAt('sqlite', () => sqliteOptions()),
-  ...serverStore('postgres', 'postgres', process.env.TEST_POSTGRES_URL),
-  ...serverStore('mariadb', 'mysql', process.env.TEST_MYSQL_URL),
 ];
 
-/** A store on a server that the test run has started; none when SKIP_SERVICES leaves it out. */
-function serverStore(name: string, type: 'postgres' | 'mysql', url: string | undefined): TestStore[] {
-  if (url === undefined) return [];
+/** Every store that a behaviour must hold on, by name. */
+export const STORES: readonly TestStore[] = [...EMBEDDED_STORES, ...TEST_SERVERS.map(serverStore)];
+
+export function serverStore({ name, type, url }: TestServer): TestStore {
   // As many connections as a small application has, so that some calls wait for one.
   const dataSource = { type, url, poolSize: 8 } as const;
-  return [
-    storeAt(name, () => ({ dataSource, tablePrefix: `t${randomBytes(6).toString('hex')}_`, migrationsRun: true })),
-  ];
+  return storeAt(name, () => ({
+    dataSource,
+    tablePrefix: `t${randomBytes(6).toString('hex')}_`,
+    migrationsRun: true,
+  }));
 }
 
 function storeAt(name: string, place: () => TypeormAdapterOptions): TestStore {

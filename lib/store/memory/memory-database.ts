@@ -1,36 +1,10 @@
 import { EventEmitter } from 'node:events';
-import { type LeaseRow, type SignalRow, type TombstoneRow } from '../embedded/rows.js';
+import { type LeaseRow, type TombstoneRow } from '../embedded/rows.js';
 import { type EmbeddedDatabase, type Transaction } from '../embedded/tables.js';
-import { Journal, MemoryTable, SetIndex } from './memory-table.js';
-import {
-  MemoryCheckpoints,
-  MemoryDocuments,
-  MemoryLanes,
-  MemoryMessages,
-  MemorySessions,
-  MemorySteps,
-  MemoryTurns,
-} from './memory-tables.js';
-
-class MemorySignals extends MemoryTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>> {
-  private readonly byTurn = new SetIndex<SignalRow>();
-
-  constructor(journal: Journal) {
-    super(journal, (key) => `${key.turnId}\u0000${key.name}`);
-  }
-
-  ofTurn(turnId: string): SignalRow[] {
-    return this.byTurn.of(turnId);
-  }
-
-  protected override added(row: SignalRow): void {
-    this.byTurn.add(row.turnId, row);
-  }
-
-  protected override removed(row: SignalRow): void {
-    this.byTurn.remove(row.turnId, row);
-  }
-}
+import { Journal, MemoryTable } from './memory-table.js';
+import { MemoryCheckpoints, MemoryDocuments, MemoryMessages } from './memory-contents.js';
+import { MemorySessions } from './memory-sessions.js';
+import { MemoryLanes, MemorySignals, MemorySteps, MemoryTurns } from './memory-turns.js';
 
 /** The tables in the process's memory; gone with it. A transaction that throws is undone from its journal. */
 export class MemoryDatabase implements EmbeddedDatabase {

@@ -138,3 +138,6 @@ export class GroupIndex<Row> {
     return low;
   }
 }
+
+/** Keys of several columns as one text; the parts are ids and names, which hold no control characters. */
+export const joined = (...parts: (string | number)[]): string => parts.join('\u0000');

@@ -1,6 +1,6 @@
 import { type CheckpointRow } from '../../embedded/rows.js';
 import { type CheckpointTable } from '../../embedded/tables.js';
-import { MemoryCheckpoints } from '../../memory/memory-tables.js';
+import { MemoryCheckpoints } from '../../memory/memory-contents.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';

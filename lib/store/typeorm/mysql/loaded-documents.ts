@@ -1,7 +1,7 @@
 import { type StateAddress } from '../../../state/state.store.js';
 import { type DocumentRow } from '../../embedded/rows.js';
 import { type DocumentTable } from '../../embedded/tables.js';
-import { MemoryDocuments } from '../../memory/memory-tables.js';
+import { MemoryDocuments } from '../../memory/memory-contents.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';

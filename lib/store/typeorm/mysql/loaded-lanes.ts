@@ -1,6 +1,6 @@
 import { type LaneRow } from '../../embedded/rows.js';
 import { type LaneTable } from '../../embedded/tables.js';
-import { MemoryLanes } from '../../memory/memory-tables.js';
+import { MemoryLanes } from '../../memory/memory-turns.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query } from './statement.js';
 import { SQL } from './tables-sql.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type SessionRow } from '../../embedded/rows.js';
 import { type SessionFilter, type SessionTable } from '../../embedded/tables.js';
-import { MemorySessions } from '../../memory/memory-tables.js';
+import { MemorySessions } from '../../memory/memory-sessions.js';
 import { LoadedTable, type TableChanges } from './loaded-table.js';
 import { selectCount, selectHolders, selectSessions } from './session-queries.js';
 import { places, type Query, statement, type Statement } from './statement.js';

@@ -2,7 +2,7 @@ import { isTerminal, type TurnStatus } from '../../../turn/turn.js';
 import { type SignalRow, type StepRow, type TurnRow } from '../../embedded/rows.js';
 import { type StepTable, type TurnTable } from '../../embedded/tables.js';
 import { MemoryTable } from '../../memory/memory-table.js';
-import { MemorySteps, MemoryTurns } from '../../memory/memory-tables.js';
+import { MemorySteps, MemoryTurns } from '../../memory/memory-turns.js';
 import { LoadedTable } from './loaded-table.js';
 import { places, type Query } from './statement.js';
 import { SQL } from './tables-sql.js';

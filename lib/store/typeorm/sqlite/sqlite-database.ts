@@ -3,15 +3,9 @@ import { type Database } from 'better-sqlite3';
 import { type EmbeddedDatabase, type Transaction } from '../../embedded/tables.js';
 import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 import { SqliteConnection, SqliteTable } from './sqlite-table.js';
-import {
-  SqliteCheckpoints,
-  SqliteDocuments,
-  SqliteLanes,
-  SqliteMessages,
-  SqliteSessions,
-  SqliteSteps,
-  SqliteTurns,
-} from './sqlite-tables.js';
+import { SqliteCheckpoints, SqliteDocuments, SqliteMessages } from './sqlite-contents.js';
+import { SqliteSessions } from './sqlite-sessions.js';
+import { SqliteLanes, SqliteSteps, SqliteTurns } from './sqlite-turns.js';
 
 interface PendingWrite {
   readonly work: (tx: Transaction) => unknown;

@@ -1,0 +1,123 @@
+import { type StateAddress } from '../../state/state.store.js';
+import { type CheckpointRow, type DocumentRow, type MessageRow } from '../embedded/rows.js';
+import { type CheckpointTable, type DocumentTable, type MessageTable } from '../embedded/tables.js';
+import { GroupIndex, joined, type Journal, MemoryTable, SetIndex } from './memory-table.js';
+
+export class MemoryCheckpoints
+  extends MemoryTable<CheckpointRow, Pick<CheckpointRow, 'orchestrator' | 'sessionId' | 'turnIndex'>>
+  implements CheckpointTable
+{
+  private readonly byIndex = new GroupIndex<CheckpointRow>((row) => row.turnIndex);
+  private readonly bySession = new SetIndex<CheckpointRow>();
+
+  constructor(journal: Journal) {
+    super(journal, (key) => joined(key.orchestrator, key.sessionId, key.turnIndex));
+  }
+
+  latest(orchestrator: string, sessionId: string): CheckpointRow | undefined {
+    return this.byIndex.of(joined(orchestrator, sessionId)).at(-1);
+  }
+
+  select(orchestrator: string, sessionId: string, before: number, limit: number): CheckpointRow[] {
+    return this.byIndex
+      .of(joined(orchestrator, sessionId))
+      .filter((row) => row.turnIndex < before)
+      .reverse()
+      .slice(0, limit);
+  }
+
+  sessions(orchestrator: string, prefix: string, after: string, limit: number): string[] {
+    const ids = new Set<string>();
+    for (const row of this.rows.values()) {
+      if (row.orchestrator === orchestrator && row.sessionId.startsWith(prefix)) ids.add(row.sessionId);
+    }
+    return [...ids]
+      .filter((id) => id > after)
+      .sort()
+      .slice(0, limit);
+  }
+
+  deleteBefore(orchestrator: string, sessionId: string, before: number): number {
+    const gone: CheckpointRow[] = [];
+    // Pruning removes one row a turn; looking at the rows that stay would cost the history.
+    for (const row of this.byIndex.of(joined(orchestrator, sessionId))) {
+      if (row.turnIndex >= before) break;
+      gone.push(row);
+    }
+    for (const row of gone) this.delete(row);
+    return gone.length;
+  }
+
+  ofSession(sessionId: string): CheckpointRow[] {
+    return this.bySession.of(sessionId);
+  }
+
+  protected override added(row: CheckpointRow): void {
+    this.byIndex.add(joined(row.orchestrator, row.sessionId), row);
+    this.bySession.add(row.sessionId, row);
+  }
+
+  protected override removed(row: CheckpointRow): void {
+    this.byIndex.remove(joined(row.orchestrator, row.sessionId), row);
+    this.bySession.remove(row.sessionId, row);
+  }
+}
+
+export class MemoryMessages
+  extends MemoryTable<MessageRow, Pick<MessageRow, 'sessionId' | 'position'>>
+  implements MessageTable
+{
+  private readonly log = new GroupIndex<MessageRow>((row) => row.position);
+
+  constructor(journal: Journal) {
+    super(journal, (key) => joined(key.sessionId, key.position));
+  }
+
+  lastPosition(sessionId: string): number {
+    return this.log.of(sessionId).at(-1)?.position ?? 0;
+  }
+
+  select(sessionId: string, after: number, limit: number): MessageRow[] {
+    return [...this.log.slice(sessionId, after + 1, limit)];
+  }
+
+  ofSession(sessionId: string): readonly MessageRow[] {
+    return [...this.log.of(sessionId)];
+  }
+
+  protected override added(row: MessageRow): void {
+    this.log.add(row.sessionId, row);
+  }
+
+  protected override removed(row: MessageRow): void {
+    this.log.remove(row.sessionId, row);
+  }
+}
+
+export class MemoryDocuments extends MemoryTable<DocumentRow, StateAddress> implements DocumentTable {
+  private readonly bySession = new SetIndex<DocumentRow>();
+
+  constructor(journal: Journal) {
+    super(journal, (key) => joined(key.namespace, key.scope, key.sessionId, key.key));
+  }
+
+  deleteExpired(now: number, limit: number): number {
+    const expired = [...this.rows.values()]
+      .filter((row) => row.expiresAt !== null && row.expiresAt <= now)
+      .slice(0, limit);
+    for (const row of expired) this.delete(row);
+    return expired.length;
+  }
+
+  ofSession(sessionId: string): DocumentRow[] {
+    return this.bySession.of(sessionId);
+  }
+
+  protected override added(row: DocumentRow): void {
+    this.bySession.add(row.sessionId, row);
+  }
+
+  protected override removed(row: DocumentRow): void {
+    this.bySession.remove(row.sessionId, row);
+  }
+}

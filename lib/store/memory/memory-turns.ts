@@ -1,0 +1,117 @@
+import { isTerminal, type TurnStatus } from '../../turn/turn.js';
+import { type LaneRow, type SignalRow, type StepRow, type TurnRow } from '../embedded/rows.js';
+import { type LaneTable, type StepTable, type TurnTable } from '../embedded/tables.js';
+import { GroupIndex, joined, type Journal, MemoryTable, SetIndex } from './memory-table.js';
+
+export class MemoryLanes extends MemoryTable<LaneRow, string> implements LaneTable {
+  /** Only lanes that somebody must look at some day: idle ones cost nothing here. */
+  private readonly attended = new Set<string>();
+
+  constructor(journal: Journal) {
+    super(journal, (key) => (typeof key === 'string' ? key : key.sessionId));
+  }
+
+  due(now: number, limit: number): LaneRow[] {
+    return [...this.attended]
+      .flatMap((id) => this.rows.get(id) ?? [])
+      .filter(({ attentionAt }) => attentionAt !== null && attentionAt <= now)
+      .sort((a, b) => (a.attentionAt ?? 0) - (b.attentionAt ?? 0))
+      .slice(0, limit);
+  }
+
+  protected override added(row: LaneRow): void {
+    if (row.attentionAt !== null) this.attended.add(row.sessionId);
+  }
+
+  protected override removed(row: LaneRow): void {
+    this.attended.delete(row.sessionId);
+  }
+}
+
+export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTable {
+  private readonly all = new GroupIndex<TurnRow>((row) => row.position);
+  private readonly opened = new GroupIndex<TurnRow>((row) => row.position);
+  private readonly byKey = new Map<string, string>();
+
+  constructor(journal: Journal) {
+    super(journal, (key) => (typeof key === 'string' ? key : key.id));
+  }
+
+  head(sessionId: string): TurnRow | undefined {
+    return this.opened.of(sessionId)[0];
+  }
+
+  open(sessionId: string): TurnRow[] {
+    return [...this.opened.of(sessionId)];
+  }
+
+  byIdempotencyKey(sessionId: string, key: string): TurnRow | undefined {
+    const id = this.byKey.get(joined(sessionId, key));
+    return id === undefined ? undefined : this.rows.get(id);
+  }
+
+  select(sessionId: string, statuses: readonly TurnStatus[] | null, after: number, limit: number): TurnRow[] {
+    if (statuses === null) return [...this.all.slice(sessionId, after + 1, limit)];
+    const turns = statuses.some(isTerminal) ? this.all : this.opened;
+    return turns
+      .slice(sessionId, after + 1, Infinity)
+      .filter((row) => statuses.includes(row.status))
+      .slice(0, limit);
+  }
+
+  ofSession(sessionId: string): readonly TurnRow[] {
+    return [...this.all.of(sessionId)];
+  }
+
+  protected override added(row: TurnRow): void {
+    this.all.add(row.sessionId, row);
+    if (!isTerminal(row.status)) this.opened.add(row.sessionId, row);
+    if (row.idempotencyKey !== null) this.byKey.set(joined(row.sessionId, row.idempotencyKey), row.id);
+  }
+
+  protected override removed(row: TurnRow): void {
+    this.all.remove(row.sessionId, row);
+    this.opened.remove(row.sessionId, row);
+    if (row.idempotencyKey !== null) this.byKey.delete(joined(row.sessionId, row.idempotencyKey));
+  }
+}
+
+export class MemorySteps extends MemoryTable<StepRow, Omit<StepRow, 'value'>> implements StepTable {
+  private readonly byTurn = new SetIndex<StepRow>();
+
+  constructor(journal: Journal) {
+    super(journal, (key) => joined(key.turnId, key.iteration, key.intent, key.name, key.occurrence));
+  }
+
+  ofTurn(turnId: string): StepRow[] {
+    return this.byTurn.of(turnId);
+  }
+
+  protected override added(row: StepRow): void {
+    this.byTurn.add(row.turnId, row);
+  }
+
+  protected override removed(row: StepRow): void {
+    this.byTurn.remove(row.turnId, row);
+  }
+}
+
+export class MemorySignals extends MemoryTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>> {
+  private readonly byTurn = new SetIndex<SignalRow>();
+
+  constructor(journal: Journal) {
+    super(journal, (key) => joined(key.turnId, key.name));
+  }
+
+  ofTurn(turnId: string): SignalRow[] {
+    return this.byTurn.of(turnId);
+  }
+
+  protected override added(row: SignalRow): void {
+    this.byTurn.add(row.turnId, row);
+  }
+
+  protected override removed(row: SignalRow): void {
+    this.byTurn.remove(row.turnId, row);
+  }
+}

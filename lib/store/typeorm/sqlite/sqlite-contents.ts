@@ -1,0 +1,89 @@
+import { type StateAddress } from '../../../state/state.store.js';
+import { type CheckpointRow, type DocumentRow, type MessageRow } from '../../embedded/rows.js';
+import { type CheckpointTable, type DocumentTable, type MessageTable } from '../../embedded/tables.js';
+import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
+
+export class SqliteCheckpoints
+  extends SqliteTable<CheckpointRow, Pick<CheckpointRow, 'orchestrator' | 'sessionId' | 'turnIndex'>>
+  implements CheckpointTable
+{
+  constructor(connection: SqliteConnection) {
+    super(connection, 'checkpoint');
+  }
+
+  latest(orchestrator: string, sessionId: string): CheckpointRow | undefined {
+    return this.select(orchestrator, sessionId, Number.MAX_SAFE_INTEGER, 1)[0];
+  }
+
+  select(orchestrator: string, sessionId: string, before: number, limit: number): CheckpointRow[] {
+    return this.all(
+      `SELECT ${this.columns} FROM {checkpoint}
+       WHERE orchestrator = ? AND session_id = ? AND turn_index < ? ORDER BY turn_index DESC LIMIT ?`,
+      orchestrator,
+      sessionId,
+      before,
+      limit,
+    );
+  }
+
+  sessions(orchestrator: string, prefix: string, after: string, limit: number): string[] {
+    // A range instead of LIKE: it uses the primary key, and the prefix is not a pattern. No id reaches beyond '~'.
+    const rows = this.connection
+      .statement(
+        `SELECT DISTINCT session_id AS id FROM {checkpoint}
+         WHERE orchestrator = ? AND session_id > ? AND session_id >= ? AND session_id < ?
+         ORDER BY session_id LIMIT ?`,
+      )
+      .all(orchestrator, after, prefix, `${prefix}\u007f`, limit) as { id: string }[];
+    return rows.map(({ id }) => id);
+  }
+
+  deleteBefore(orchestrator: string, sessionId: string, before: number): number {
+    return this.run(
+      'DELETE FROM {checkpoint} WHERE orchestrator = ? AND session_id = ? AND turn_index < ?',
+      orchestrator,
+      sessionId,
+      before,
+    );
+  }
+}
+
+export class SqliteMessages
+  extends SqliteTable<MessageRow, Pick<MessageRow, 'sessionId' | 'position'>>
+  implements MessageTable
+{
+  constructor(connection: SqliteConnection) {
+    super(connection, 'message');
+  }
+
+  lastPosition(sessionId: string): number {
+    const { last } = this.connection
+      .statement('SELECT MAX(position) AS last FROM {message} WHERE session_id = ?')
+      .get(sessionId) as { last: number | null };
+    return last ?? 0;
+  }
+
+  select(sessionId: string, after: number, limit: number): MessageRow[] {
+    return this.all(
+      `SELECT ${this.columns} FROM {message} WHERE session_id = ? AND position > ? ORDER BY position LIMIT ?`,
+      sessionId,
+      after,
+      limit,
+    );
+  }
+}
+
+export class SqliteDocuments extends SqliteTable<DocumentRow, StateAddress> implements DocumentTable {
+  constructor(connection: SqliteConnection) {
+    super(connection, 'document');
+  }
+
+  deleteExpired(now: number, limit: number): number {
+    return this.run(
+      `DELETE FROM {document} WHERE rowid IN
+       (SELECT rowid FROM {document} WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?)`,
+      now,
+      limit,
+    );
+  }
+}

@@ -1,0 +1,79 @@
+import { isTerminal, type TurnStatus } from '../../../turn/turn.js';
+import { type LaneRow, type StepRow, type TurnRow } from '../../embedded/rows.js';
+import { type LaneTable, type StepTable, type TurnTable } from '../../embedded/tables.js';
+import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
+
+export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTable {
+  constructor(connection: SqliteConnection) {
+    super(connection, 'lane');
+  }
+
+  due(now: number, limit: number): LaneRow[] {
+    return this.all(
+      `SELECT ${this.columns} FROM {lane} WHERE attention_at IS NOT NULL AND attention_at <= ? ORDER BY attention_at LIMIT ?`,
+      now,
+      limit,
+    );
+  }
+
+  /** Ends the leases of a worker that is known to be gone; what was rung in its process must be rung again. */
+  lapseAll(now: number): void {
+    this.run(
+      `UPDATE {lane} SET lease_until = IIF(running_turn IS NULL, NULL, ?), attention_at = ?, offers = 0
+       WHERE attention_at IS NOT NULL AND (running_turn IS NOT NULL OR offers > 0)`,
+      now,
+      now,
+    );
+  }
+}
+
+export class SqliteTurns extends SqliteTable<TurnRow, string> implements TurnTable {
+  constructor(connection: SqliteConnection) {
+    super(connection, 'turn');
+  }
+
+  head(sessionId: string): TurnRow | undefined {
+    return this.one(
+      `SELECT ${this.columns} FROM {turn} WHERE session_id = ? AND settled_at IS NULL ORDER BY position LIMIT 1`,
+      sessionId,
+    );
+  }
+
+  open(sessionId: string): TurnRow[] {
+    return this.all(
+      `SELECT ${this.columns} FROM {turn} WHERE session_id = ? AND settled_at IS NULL ORDER BY position`,
+      sessionId,
+    );
+  }
+
+  byIdempotencyKey(sessionId: string, key: string): TurnRow | undefined {
+    return this.one(
+      `SELECT ${this.columns} FROM {turn} WHERE session_id = ? AND idempotency_key = ? AND idempotency_key IS NOT NULL`,
+      sessionId,
+      key,
+    );
+  }
+
+  select(sessionId: string, statuses: readonly TurnStatus[] | null, after: number, limit: number): TurnRow[] {
+    const filter = statuses === null ? '' : `AND status IN (${statuses.map(() => '?').join(', ')})`;
+    // Lets the index of open turns answer, which costs nothing of the lane's history.
+    const open = statuses === null || statuses.some(isTerminal) ? '' : 'AND settled_at IS NULL';
+    return this.all(
+      `SELECT ${this.columns} FROM {turn} WHERE session_id = ? AND position > ? ${filter} ${open} ORDER BY position LIMIT ?`,
+      sessionId,
+      after,
+      ...(statuses ?? []),
+      limit,
+    );
+  }
+}
+
+export class SqliteSteps extends SqliteTable<StepRow, Omit<StepRow, 'value'>> implements StepTable {
+  constructor(connection: SqliteConnection) {
+    super(connection, 'step');
+  }
+
+  ofTurn(turnId: string): StepRow[] {
+    return this.all(`SELECT ${this.columns} FROM {step} WHERE turn_id = ?`, turnId);
+  }
+}

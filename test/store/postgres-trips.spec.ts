@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import { jest } from '@jest/globals';
+import { type AtomicSessionStoreAdapter, type ClaimedTurn, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import pg from 'pg';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { describePostgres } from '../support/servers.js';
+
+const WINDOWS = { windows: { desk: 10 } };
+const RULES = { policy: 'move', maxSurfaces: 16 } as const;
+
+describePostgres('the PostgreSQL store', () => {
+  const url = process.env.TEST_POSTGRES_URL ?? '';
+  const tablePrefix = `r${randomUUID().slice(0, 8)}_`;
+  let store: SessionsAdapter;
+  let sessions: AtomicSessionStoreAdapter;
+
+  beforeAll(async () => {
+    store = typeormAdapter({ dataSource: { type: 'postgres', url, poolSize: 3 }, tablePrefix, migrationsRun: true });
+    sessions = store.sessions as AtomicSessionStoreAdapter;
+    await store.init?.();
+    await sessions.create({ id: 's', userId: 'ann', attachedSurfaces: [], metadata: {} }, RULES);
+  });
+
+  afterAll(() => store.close?.());
+
+  it('PRF-05 accept, claim with all it needs, and settle with the next turn take one round trip each', async () => {
+    expect(await tripsOf(() => store.turns.accept(turnRequest('first')))).toBe(1);
+    await store.turns.accept(turnRequest('second'));
+    let claimed: ClaimedTurn | null = null;
+    expect(
+      await tripsOf(async () => {
+        claimed = await store.turns.claim('s', claimRequest('a', WINDOWS));
+      }),
+    ).toBe(1);
+
+    const { hold } = claimed as unknown as ClaimedTurn;
+    const trips = await tripsOf(async () => {
+      const message = { id: randomUUID(), role: 'assistant' as const, content: 'hi' };
+      const settlement = {
+        status: 'awaiting-input' as const,
+        messages: [message],
+        keepCheckpoints: 10,
+        checkpoint: CHECKPOINT,
+      };
+      const { next } = await store.turns.settle(hold, settlement, claimRequest('b', WINDOWS));
+      expect(next).toMatchObject({
+        turn: { id: 'second' },
+        checkpoint: { turnIndex: 0 },
+        history: [{ content: 'hi' }],
+      });
+    });
+    expect(trips).toBe(1);
+  });
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['touch', () => sessions.touch('s')],
+    ['attachSurface', () => sessions.attachSurface('s', 'web', RULES)],
+    ['mergeMetadata', () => sessions.mergeMetadata('s', { a: 1 }, 1000)],
+    ['suspendStale', () => sessions.suspendStale(60_000, 500)],
+    ['due', () => store.turns.due(100)],
+    ['expire', () => sessions.expire('s')],
+    ['erase', () => sessions.erase('s')],
+  ])('PRF-05 %s takes one round trip', async (_, operation) => {
+    expect(await tripsOf(operation)).toBe(1);
+  });
+
+  it('TRN-01 an operation that PostgreSQL sacrifices to end a deadlock is done all the same', async () => {
+    await sessions.create({ id: 'd', userId: 'ann', attachedSurfaces: [], metadata: {} }, RULES);
+    const other = new pg.Client(url);
+    await other.connect();
+    // The other one is patient, so that the victim is ours.
+    await other.query("BEGIN; SET LOCAL deadlock_timeout = '10s'");
+    await other.query(`UPDATE ${tablePrefix}session SET workspace_id = 'w' WHERE id = 'd'`);
+    const queries = jest.spyOn(pg.Client.prototype, 'query');
+    // Holds the lane, and waits for the session.
+    const expiring = sessions.expire('d');
+    await waitUntilSomebodyWaits();
+    await other.query(`UPDATE ${tablePrefix}lane SET offers = offers WHERE session_id = 'd'`);
+    await other.query('COMMIT');
+    await other.end();
+
+    expect((await expiring).session).toMatchObject({ state: 'expired', workspaceId: 'w' });
+    const calls = queries.mock.calls.filter(([sql]) => String(sql).includes('expire_session'));
+    queries.mockRestore();
+    expect(calls.length).toBeGreaterThan(1);
+  });
+
+  async function tripsOf(operation: () => Promise<unknown>): Promise<number> {
+    const queries = jest.spyOn(pg.Client.prototype, 'query');
+    await operation();
+    const trips = queries.mock.calls.length;
+    queries.mockRestore();
+    return trips;
+  }
+
+  async function waitUntilSomebodyWaits(): Promise<void> {
+    const client = new pg.Client(url);
+    await client.connect();
+    const waiting = `SELECT 1 FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()`;
+    while ((await client.query(waiting)).rowCount === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await client.end();
+  }
+});
+
+const CHECKPOINT = {
+  orchestrator: 'desk',
+  sessionId: 's',
+  turnIndex: 0,
+  state: {},
+  lastRoute: [],
+  signature: 'signature',
+  version: '1',
+  summarizedThrough: 0,
+};

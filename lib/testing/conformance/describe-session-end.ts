@@ -89,6 +89,10 @@ export function describeSessionEnd(context: ConformanceContext): void {
     expect((await expireIdle()).sort()).toEqual(lanes.map(({ sessionId }) => sessionId).sort());
   });
 
+  it('SES-10 SES-19 expires nobody when neither an idle time nor a lifetime is given', async () => {
+    expect(await context.sessions.expireStale({}, 10)).toEqual([]);
+  });
+
   it('SES-10 expires at most a batch at a time', async () => {
     const sessions = await many((n) => insertIdle(context, 2 * HOUR, { state: n % 2 === 0 ? 'created' : 'suspended' }));
     const batches: string[][] = [];

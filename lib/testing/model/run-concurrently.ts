@@ -1,7 +1,7 @@
 import { type ConformanceContext } from '../conformance/target.js';
 import { History } from './history.js';
 import { isLinearizable } from './linearizability.js';
-import { type Driver, type FastCheck, REAL_TIME, type RunLimits, type Specimen } from './specimen.js';
+import { type Driver, type FastCheck, REAL_TIME, type RunBudget, type Specimen } from './specimen.js';
 
 /** Many that do little meet more often than few that do much. */
 const CLIENTS = 8;
@@ -17,13 +17,14 @@ export async function runConcurrently<Action, Operation>(
   fc: FastCheck,
   specimen: Specimen<Action, Operation>,
   context: ConformanceContext,
-  limits: RunLimits,
+  { numRuns, isSpent }: RunBudget,
 ): Promise<void> {
   const actions = specimen.actions(fc, REAL_TIME);
   const script = fc.array(actions, { minLength: MIN_ACTIONS, maxLength: MAX_ACTIONS, size: 'max' });
   const scripts = fc.array(script, { minLength: CLIENTS, maxLength: CLIENTS });
 
   const explained = fc.asyncProperty(script, scripts, async (before, scripts) => {
+    if (isSpent()) return;
     const driver = await specimen.open(context);
     const history = new History<Operation>();
     await play(before, 0, driver, history, context);
@@ -35,7 +36,7 @@ export async function runConcurrently<Action, Operation>(
     const told = history.toString().replaceAll(driver.id, 'ID');
     throw new Error(`No order of these calls explains what their clients saw.\n${told}`);
   });
-  await fc.assert(explained, limits);
+  await fc.assert(explained, { numRuns });
 }
 
 async function play<Action, Operation>(

@@ -6,7 +6,7 @@ import {
   type FastCheck,
   MOVED_TIME,
   REAL_TIME,
-  type RunLimits,
+  type RunBudget,
   type SequentialModel,
   type Specimen,
 } from './specimen.js';
@@ -24,18 +24,19 @@ export async function runSequentially<Action, Operation>(
   fc: FastCheck,
   specimen: Specimen<Action, Operation>,
   context: ConformanceContext,
-  limits: RunLimits,
+  { numRuns, isSpent }: RunBudget,
 ): Promise<void> {
   const durations = context.moveClock ? MOVED_TIME : REAL_TIME;
   const commands = fc.commands(commandsOf(fc, specimen, durations), { size: 'max', maxCommands: MAX_COMMANDS });
   const asTheModelSays = fc.asyncProperty(commands, async (commands) => {
+    if (isSpent()) return;
     const real = await openWorld(specimen, context);
     const model = real.drivers.map(() => specimen.model(durations));
     await fc.asyncModelRun(() => ({ model, real }), commands);
     const subjects = real.drivers.map(({ id }, n) => [id, model[n]] as const);
     if (context.moveClock) await specimen.afterwards?.(context, subjects);
   });
-  await fc.assert(asTheModelSays, limits);
+  await fc.assert(asTheModelSays, { numRuns });
 }
 
 interface World<Action, Operation> {

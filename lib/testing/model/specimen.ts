@@ -4,8 +4,12 @@ import type fc from 'fast-check';
 
 export type FastCheck = typeof fc;
 
-/** How long to search: runs, milliseconds, a seed. */
-export type RunLimits = Pick<fc.Parameters, 'numRuns' | 'interruptAfterTimeLimit' | 'seed'>;
+/** How long to search. */
+export interface RunBudget {
+  readonly numRuns: number;
+  /** What is drawn from now on is not run. */
+  readonly isSpent: () => boolean;
+}
 
 /** Nothing of this length passes while a test runs. */
 export const NEVER_MS = 600_000;

@@ -45,6 +45,7 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
   }
 
   ended(activeBefore: number | null, createdBefore: number | null, limit: number): SessionRow[] {
+    if (activeBefore === null && createdBefore === null) return [];
     const endedBy = (condition: string, before: number | null): Statement[] =>
       before === null ? [] : [this.withLane(`${condition} AND COALESCE(depth, 0) = 0 LIMIT ?`, before, limit)];
     const rows = this.listed('ended', () => [

@@ -28,6 +28,8 @@ export async function writeOnce<T>(
         return { result: outcome.result, changed: unit.changed };
       }
       const queries = load(tables, locks, outcome.need);
+      // It would ask for the same for ever.
+      if (begun && queries.length === 0) throw new Error('Nothing loads what the work asks for.');
       await ask(connection, begun ? queries : [BEGIN, ...locks.first(tables), ...queries], [unit.clock()]);
       begun = true;
       unit.journal.clear();

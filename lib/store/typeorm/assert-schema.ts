@@ -15,11 +15,8 @@ const NO_TABLE = new Set<unknown>(['42P01', 'ER_NO_SUCH_TABLE']);
  * Checks that the migrations have run, and that they are not those of a package too new for this one (NST-23).
  * @throws SessionsConfigurationError with what to do
  */
-export async function assertSchema(
-  query: (sql: string) => Promise<StoredVersion[]>,
-  place: SqlPlace,
-  title: string,
-): Promise<void> {
+export async function assertSchema(query: (sql: string) => Promise<StoredVersion[]>, place: SqlPlace): Promise<void> {
+  const { title } = place.dialect;
   const { version, usableFrom } = await storedVersion(query, place);
   if (version < SCHEMA_VERSION) {
     throw new SessionsConfigurationError(

@@ -17,19 +17,17 @@ const SQLITE: Dialect = { title: 'SQLite', quote: '"', create: SQLITE_TABLES };
 const POSTGRES: Dialect = { title: 'PostgreSQL', quote: '"', create: [...POSTGRES_TABLES, ...POSTGRES_FUNCTIONS] };
 const MYSQL: Dialect = { title: 'MySQL', quote: '`', create: MYSQL_TABLES };
 
-export const DIALECTS = {
+const DIALECTS = {
   'better-sqlite3': SQLITE,
   postgres: POSTGRES,
   mysql: MYSQL,
   mariadb: { ...MYSQL, title: 'MariaDB' },
 } as const satisfies { [Type in DataSourceOptions['type']]?: Dialect };
 
-export type DialectName = keyof typeof DIALECTS;
-
 /** @throws SessionsConfigurationError for a database that there is no store for */
 export function dialectOf({ type }: Pick<DataSourceOptions, 'type'>): Dialect {
   // Object.hasOwn: the type is what somebody wrote.
-  if (Object.hasOwn(DIALECTS, type)) return DIALECTS[type as DialectName];
+  if (Object.hasOwn(DIALECTS, type)) return DIALECTS[type as keyof typeof DIALECTS];
   throw new SessionsConfigurationError(
     `typeormAdapter: dataSource.type is ${JSON.stringify(type)}; it must be one of ${Object.keys(DIALECTS).join(', ')}.`,
   );

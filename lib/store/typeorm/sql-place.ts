@@ -1,17 +1,17 @@
 import { type DataSourceOptions } from 'typeorm';
-import { dialectOf } from './dialects.js';
+import { type Dialect, dialectOf } from './dialects.js';
 
 /** Where the tables and functions of one application stand in a database. */
 export class SqlPlace {
   /**
    * @param prefix before every name
    * @param schema of PostgreSQL; left out: the first of the connection's search path
-   * @param quote around every name
+   * @param dialect whose quotes stand around every name
    */
   constructor(
     readonly prefix: string,
     readonly schema: string | undefined,
-    private readonly quote: '"' | '`',
+    readonly dialect: Dialect,
   ) {}
 
   name(of: string): string {
@@ -31,11 +31,12 @@ export class SqlPlace {
   }
 
   private quoted(name: string): string {
-    return `${this.quote}${name.replaceAll(this.quote, this.quote + this.quote)}${this.quote}`;
+    const { quote } = this.dialect;
+    return `${quote}${name.replaceAll(quote, quote + quote)}${quote}`;
   }
 }
 
 export function placeOf(options: DataSourceOptions, tablePrefix: string): SqlPlace {
   const schema = options.type === 'postgres' ? options.schema : undefined;
-  return new SqlPlace(tablePrefix, schema, dialectOf(options).quote);
+  return new SqlPlace(tablePrefix, schema, dialectOf(options));
 }

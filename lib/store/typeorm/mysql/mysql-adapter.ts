@@ -5,7 +5,7 @@ import { embeddedPorts } from '../../embedded/embedded-ports.js';
 import { assertSchema, type StoredVersion } from '../assert-schema.js';
 import { optionsOf } from '../open-data-source.js';
 import { runMigrations } from '../run-migrations.js';
-import { SqlPlace } from '../sql-place.js';
+import { placeOf, type SqlPlace } from '../sql-place.js';
 import { type ResolvedTypeormOptions } from '../typeorm-adapter.options.js';
 import { MysqlDatabase } from './mysql-database.js';
 import { MysqlPool } from './mysql-pool.js';
@@ -20,7 +20,7 @@ export class MysqlAdapter {
     private readonly connection: DataSourceOptions,
     private readonly options: Pick<ResolvedTypeormOptions, 'tablePrefix' | 'migrationsRun'>,
   ) {
-    this.place = new SqlPlace(options.tablePrefix, undefined, '`');
+    this.place = placeOf(connection, options.tablePrefix);
   }
 
   /** @param dataSource the application's, whose options count, or the options of one; the connections are our own */
@@ -48,12 +48,12 @@ export class MysqlAdapter {
       if (migrationsRun) await runMigrations(this.connection, tablePrefix);
       const pool = await MysqlPool.open(this.connection, this.place);
       this.pool = pool;
-      await assertSchema((sql) => this.query(pool, sql), this.place, 'MySQL');
+      await assertSchema((sql) => this.query(pool, sql), this.place);
     } catch (error) {
       await this.close();
       if (error instanceof SessionsError) throw error;
       // Of the migrations' own connections too.
-      throw new StoreUnavailableError('The MySQL store could not be opened.', { cause: error });
+      throw new StoreUnavailableError(`The ${this.place.dialect.title} store could not be opened.`, { cause: error });
     }
   }
 
@@ -69,7 +69,7 @@ export class MysqlAdapter {
   }
 
   private opened(): MysqlPool {
-    if (!this.pool) throw new StoreUnavailableError('The MySQL store is not open.');
+    if (!this.pool) throw new StoreUnavailableError(`The ${this.place.dialect.title} store is not open.`);
     return this.pool;
   }
 }

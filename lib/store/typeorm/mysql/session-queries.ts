@@ -1,5 +1,6 @@
 import { type SessionFilter } from '../../embedded/tables.js';
-import { places, type Statement, statement, type Value } from './statement.js';
+import { sessionConditions, type SqlValue, type Term } from '../session-conditions.js';
+import { places, type Statement, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
 
 export function selectSessions(filter: SessionFilter, limit: number): Statement {
@@ -26,36 +27,9 @@ export function selectCount(filter: SessionFilter): Statement {
 function conditions(
   filter: SessionFilter,
   surfaceIds: readonly string[] = filter.surfaceId === undefined ? [] : [filter.surfaceId],
-): { from: string; where: string; values: Value[] } {
-  const { userId, workspaceId, states, activeAfter, activeBefore, after } = filter;
-  const terms: string[] = [];
-  const values: Value[] = [];
-  const add = (term: string, ...given: Value[]): void => {
-    terms.push(term);
-    values.push(...given);
-  };
-  if (userId !== undefined) add('user_id = ?', userId);
-  if (workspaceId === null) add('workspace_id IS NULL');
-  else if (workspaceId !== undefined) add('workspace_id = ?', workspaceId);
-  if (states !== undefined) add(states.length > 0 ? `state IN (${places(states)})` : 'FALSE', ...states);
-  if (surfaceIds.length > 0) add(`surface_id IN (${places(surfaceIds)}) AND session_id = id`, ...surfaceIds);
-  if (activeAfter !== undefined) add('last_activity_at > ?', activeAfter);
-  if (activeBefore !== undefined) add('last_activity_at < ?', activeBefore);
-  if (after !== undefined) {
-    const active = Date.parse(after.lastActivityAt);
-    const created = Date.parse(after.createdAt);
-    // Follows from the next one, and lets an index begin at the page instead of at the first session.
-    add('last_activity_at <= ?', active);
-    add(
-      '(last_activity_at < ? OR (last_activity_at = ? AND (created_at < ? OR (created_at = ? AND id > ?))))',
-      active,
-      active,
-      created,
-      created,
-      after.id,
-    );
-  }
-  return { from: source(filter), where: terms.length > 0 ? `WHERE ${terms.join(' AND ')}` : '', values };
+): { from: string; where: string; values: SqlValue[] } {
+  const holding: Term = [`surface_id IN (${places(surfaceIds)}) AND session_id = id`, ...surfaceIds];
+  return { from: source(filter), ...sessionConditions(filter, surfaceIds.length > 0 ? holding : undefined) };
 }
 
 /** Of one user: look each session up. Of all users: begin with the surface. */

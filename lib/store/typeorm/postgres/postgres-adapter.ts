@@ -57,7 +57,7 @@ export class PostgresAdapter {
     try {
       if (this.options.migrationsRun) await runMigrations(optionsOf(this.given), this.options.tablePrefix);
       this.opened = await openDataSource(this.given);
-      await assertSchema((sql) => this.dataSource().query(sql), this.place, 'PostgreSQL');
+      await assertSchema((sql) => this.dataSource().query(sql), this.place);
       await this.database.init();
       await this.hints.open();
     } catch (error) {

@@ -84,7 +84,7 @@ export class SqliteAdapter {
       await retryWhileBusy(() => db.pragma('journal_mode = WAL'), this.options.busyTimeoutMs);
       await runMigrations(this.dataSource, this.options.tablePrefix);
       const place = placeOf(this.dataSource, this.options.tablePrefix);
-      await assertSchema(async (sql) => db.prepare<[], StoredVersion>(sql).all(), place, 'SQLite');
+      await assertSchema(async (sql) => db.prepare<[], StoredVersion>(sql).all(), place);
     } finally {
       lock.release();
     }

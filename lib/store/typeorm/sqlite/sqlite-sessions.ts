@@ -1,5 +1,6 @@
 import { type SessionRow } from '../../embedded/rows.js';
 import { type SessionFilter, type SessionTable } from '../../embedded/tables.js';
+import { sessionConditions, type Term } from '../session-conditions.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
 export class SqliteSessions extends SqliteTable<SessionRow, string> implements SessionTable {
@@ -24,7 +25,7 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
   }
 
   select(filter: SessionFilter, limit: number): SessionRow[] {
-    const { where, values } = this.conditions(filter);
+    const { where, values } = conditionsOf(filter);
     return this.all(
       `SELECT ${this.columns} FROM {session} ${where} ORDER BY last_activity_at DESC, created_at DESC, id LIMIT ?`,
       ...values,
@@ -33,7 +34,7 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
   }
 
   count(filter: SessionFilter): number {
-    const { where, values } = this.conditions(filter);
+    const { where, values } = conditionsOf(filter);
     const { total } = this.connection.statement(`SELECT COUNT(*) AS total FROM {session} ${where}`).get(...values) as {
       total: number;
     };
@@ -77,43 +78,6 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
     );
   }
 
-  private conditions(filter: SessionFilter): { where: string; values: unknown[] } {
-    const { userId, workspaceId, states, surfaceId, activeAfter, activeBefore, after } = filter;
-    const terms: string[] = [];
-    const values: unknown[] = [];
-    const add = (term: string, ...given: unknown[]): void => {
-      terms.push(term);
-      values.push(...given);
-    };
-    if (userId !== undefined) add('user_id = ?', userId);
-    if (workspaceId === null) add('workspace_id IS NULL');
-    else if (workspaceId !== undefined) add('workspace_id = ?', workspaceId);
-    if (states !== undefined) add(`state IN (${states.map(() => '?').join(', ')})`, ...states);
-    // Of one user: look each session up. Of all users: begin with the surface.
-    if (surfaceId !== undefined && userId !== undefined) {
-      add('EXISTS (SELECT 1 FROM {session_surface} WHERE surface_id = ? AND session_id = id)', surfaceId);
-    } else if (surfaceId !== undefined) {
-      add('id IN (SELECT session_id FROM {session_surface} WHERE surface_id = ?)', surfaceId);
-    }
-    if (activeAfter !== undefined) add('last_activity_at > ?', activeAfter);
-    if (activeBefore !== undefined) add('last_activity_at < ?', activeBefore);
-    if (after !== undefined) {
-      const active = Date.parse(after.lastActivityAt);
-      const created = Date.parse(after.createdAt);
-      // Follows from the next one, and lets an index begin at the page instead of at the first session.
-      add('last_activity_at <= ?', active);
-      add(
-        '(last_activity_at < ? OR (last_activity_at = ? AND (created_at < ? OR (created_at = ? AND id > ?))))',
-        active,
-        active,
-        created,
-        created,
-        after.id,
-      );
-    }
-    return { where: terms.length > 0 ? `WHERE ${terms.join(' AND ')}` : '', values };
-  }
-
   private indexSurfaces(id: string, before: string[], after: string[]): void {
     for (const surface of before.filter((name) => !after.includes(name))) {
       this.run('DELETE FROM {session_surface} WHERE surface_id = ? AND session_id = ?', surface, id);
@@ -122,6 +86,18 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
       this.run('INSERT INTO {session_surface} (surface_id, session_id) VALUES (?, ?)', surface, id);
     }
   }
+}
+
+function conditionsOf(filter: SessionFilter): ReturnType<typeof sessionConditions> {
+  return sessionConditions(filter, holdingOf(filter));
+}
+
+/** Of one user: look each session up. Of all users: begin with the surface. */
+function holdingOf({ userId, surfaceId }: SessionFilter): Term | undefined {
+  if (surfaceId === undefined) return undefined;
+  return userId === undefined
+    ? ['id IN (SELECT session_id FROM {session_surface} WHERE surface_id = ?)', surfaceId]
+    : ['EXISTS (SELECT 1 FROM {session_surface} WHERE surface_id = ? AND session_id = id)', surfaceId];
 }
 
 function parse(surfaces: string): string[] {

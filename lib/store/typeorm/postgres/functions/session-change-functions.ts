@@ -11,7 +11,9 @@ export const SESSION_CHANGE_FUNCTIONS: readonly string[] = [
     SELECT * INTO before FROM {session} WHERE id = given.id FOR UPDATE;
     IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
     now := {now_v1}();
-    IF before.state = 'expired' OR now - before.created_at > given.max_lifetime_ms THEN RETURN {session_over_v1}(given.id, 'touch'); END IF;
+    IF before.state = 'expired' OR now - before.created_at > given.max_lifetime_ms THEN
+      RETURN {session_over_v1}(given.id, 'touch');
+    END IF;
     after := before;
     IF before.state <> 'active' THEN
       after.state := 'active';
@@ -45,7 +47,9 @@ export const SESSION_CHANGE_FUNCTIONS: readonly string[] = [
 
     SELECT * INTO before FROM {session} WHERE id = given.id;
     IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
-    IF before.state <> 'expired' AND given.surface_id = ANY({surfaces_v1}(before.surfaces)) THEN RETURN {attached_v1}({change_session_v1}(before, before), json_build_array()); END IF;
+    IF before.state <> 'expired' AND given.surface_id = ANY({surfaces_v1}(before.surfaces)) THEN
+      RETURN {attached_v1}({change_session_v1}(before, before), json_build_array());
+    END IF;
     refusal := {attach_refusal_v1}(before, given.surface_id, given.policy, given.max_surfaces);
     IF refusal IS NOT NULL THEN RETURN refusal; END IF;
     lost := {take_surfaces_v1}(rivals, ARRAY[given.surface_id]);
@@ -122,8 +126,12 @@ export const SESSION_CHANGE_HELPERS: readonly string[] = [
   RETURNS json LANGUAGE plpgsql AS $$
   BEGIN
     IF session.state = 'expired' THEN RETURN {session_over_v1}(session.id, 'attachSurface'); END IF;
-    IF cardinality({surfaces_v1}(session.surfaces)) >= max_surfaces THEN RETURN json_build_object('refused', 'SURFACE_LIMIT', 'session_id', session.id, 'limit', max_surfaces); END IF;
-    IF policy = 'reject' THEN RETURN {surface_conflict_v1}(session.id, session.user_id, session.workspace_id, ARRAY[surface_id]); END IF;
+    IF cardinality({surfaces_v1}(session.surfaces)) >= max_surfaces THEN
+      RETURN json_build_object('refused', 'SURFACE_LIMIT', 'session_id', session.id, 'limit', max_surfaces);
+    END IF;
+    IF policy = 'reject' THEN
+      RETURN {surface_conflict_v1}(session.id, session.user_id, session.workspace_id, ARRAY[surface_id]);
+    END IF;
     RETURN NULL;
   END $$`,
 

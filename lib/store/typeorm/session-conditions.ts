@@ -1,0 +1,47 @@
+import { type SessionFilter } from '../embedded/tables.js';
+
+export type SqlValue = string | number;
+
+/** A term of a WHERE and its values, with `?` for each. */
+export type Term = readonly [sql: string, ...values: SqlValue[]];
+
+/**
+ * What a filter asks for, for dialects whose placeholders are `?`.
+ * @param holding the term that finds who holds the filter's surface; how to find it best is for the dialect
+ */
+export function sessionConditions(
+  filter: SessionFilter,
+  holding: Term | undefined,
+): { where: string; values: SqlValue[] } {
+  const terms = [...termsOf(filter), ...(holding ? [holding] : [])];
+  return {
+    where: terms.length > 0 ? `WHERE ${terms.map(([sql]) => sql).join(' AND ')}` : '',
+    values: terms.flatMap(([, ...values]) => values),
+  };
+}
+
+function* termsOf({ userId, workspaceId, states, activeAfter, activeBefore, after }: SessionFilter): Generator<Term> {
+  if (userId !== undefined) yield ['user_id = ?', userId];
+  if (workspaceId === null) yield ['workspace_id IS NULL'];
+  else if (workspaceId !== undefined) yield ['workspace_id = ?', workspaceId];
+  if (states !== undefined) yield inStates(states);
+  if (activeAfter !== undefined) yield ['last_activity_at > ?', activeAfter];
+  if (activeBefore !== undefined) yield ['last_activity_at < ?', activeBefore];
+  if (after === undefined) return;
+  const active = Date.parse(after.lastActivityAt);
+  const created = Date.parse(after.createdAt);
+  // Follows from the next one, and lets an index begin at the page instead of at the first session.
+  yield ['last_activity_at <= ?', active];
+  yield [
+    '(last_activity_at < ? OR (last_activity_at = ? AND (created_at < ? OR (created_at = ? AND id > ?))))',
+    active,
+    active,
+    created,
+    created,
+    after.id,
+  ];
+}
+
+function inStates(states: readonly string[]): Term {
+  return states.length > 0 ? [`state IN (${states.map(() => '?').join(', ')})`, ...states] : ['FALSE'];
+}

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
-import { sessionsEntities, sessionsMigrations, typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { sessionsMigrations, typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { DataSource } from 'typeorm';
 import { temporaryFolder } from '../support/stores.js';
 
@@ -12,37 +12,10 @@ describe('the schema of the SQLite store', () => {
     file = join(temporaryFolder(), 'sessions.db');
   });
 
-  it('STA-03 migrations make just what the entities describe', async () => {
-    await migrated();
-
-    expect(await differences()).toEqual([]);
-  });
-
-  it('STA-03 tables, columns and indexes are those that TypeORM would make from the entities', async () => {
-    await migrated();
-    const made = inFile(described);
-    file = join(temporaryFolder(), 'synchronized.db');
-    await (await connect({ entities: sessionsEntities(), synchronize: true })).destroy();
-
-    expect(Object.keys(made)).toHaveLength(sessionsEntities().length);
-    expect(made).toEqual(inFile(described));
-  });
-
-  it.each([
-    ['an index', 'DROP INDEX agent_turn_open'],
-    ['a column', 'ALTER TABLE agent_turn DROP COLUMN report'],
-    ['a table', 'DROP TABLE agent_tombstone'],
-  ])('STA-03 the comparison sees that %s is missing', async (_, statement) => {
-    await migrated();
-    inFile((db) => db.exec(statement));
-
-    expect(await differences()).not.toEqual([]);
-  });
-
-  it('STA-03 entities and migrations follow the table prefix', async () => {
+  it('STA-03 the tables follow the table prefix', async () => {
     await migrated('chat_');
 
-    expect(await differences('chat_')).toEqual([]);
+    expect(tables()).toContain('chat_turn');
     expect(tables().filter((name) => !name.startsWith('chat_'))).toEqual([]);
   });
 
@@ -140,14 +113,6 @@ describe('the schema of the SQLite store', () => {
     await adapter.close?.();
   }
 
-  /** What TypeORM would change to make the file look like the entities. */
-  async function differences(tablePrefix = 'agent_'): Promise<string[]> {
-    const dataSource = await connect({ entities: sessionsEntities(tablePrefix) });
-    const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
-    await dataSource.destroy();
-    return upQueries.map(({ query }) => query);
-  }
-
   function connect(options: Partial<ConstructorParameters<typeof DataSource>[0]>): Promise<DataSource> {
     return new DataSource({ type: 'better-sqlite3', database: file, ...(options as object) }).initialize();
   }
@@ -170,25 +135,3 @@ describe('the schema of the SQLite store', () => {
     return rows.map(({ name }) => name);
   }
 });
-
-const INDEXES = `
-  SELECT name, "unique", origin,
-    (SELECT group_concat(name) FROM pragma_index_info(list.name)) AS columns,
-    CASE partial WHEN 1 THEN (SELECT substr(sql, instr(sql, ' WHERE ')) FROM sqlite_master WHERE name = list.name) END AS condition
-  FROM pragma_index_list(?) AS list ORDER BY name`;
-
-/** Our tables in a file, each with its columns and its indexes. */
-function described(db: Database.Database): Record<string, unknown> {
-  const names = db
-    .prepare(
-      "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'agent%' AND name <> 'agent_migrations'",
-    )
-    .pluck()
-    .all() as string[];
-  const describeTable = (table: string) => ({
-    options: db.prepare('SELECT wr, strict FROM pragma_table_list(?)').get(table),
-    columns: db.prepare('SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)').all(table),
-    indexes: db.prepare(INDEXES).all(table),
-  });
-  return Object.fromEntries(names.map((table) => [table, describeTable(table)]));
-}

@@ -1,47 +1,46 @@
 import type * as TypeORM from 'typeorm';
-import {
-  type EntitySchema,
-  type EntitySchemaColumnOptions,
-  type EntitySchemaIndexOptions,
-  type EntitySchemaOptions,
-} from 'typeorm';
+import { type EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import { requirePeer } from '../../common/load-peer.js';
 import { columnName, type ColumnType, type TableDefinition, TABLES } from './table-definitions.js';
 
 /**
- * The tables as TypeORM entities, for an application that wants to read them or to generate migrations of its own
- * beside them. Never write through them: order, fences and idempotency are decided by the adapter's own operations.
+ * The tables as TypeORM entities, for an application that wants to read them, the same on every dialect: an entity is named
+ * as its table, counters and times (milliseconds) are numbers, everything else is text, of which some is JSON. TypeORM's
+ * `synchronize` and `migration:generate` leave the tables alone: they are `sessionsMigrations`' own. Never write through
+ * them: order, fences and idempotency are decided by the adapter's operations.
+ * @param tablePrefix that of the adapter and the migrations; default `agent_`
  */
 export function sessionsEntities(tablePrefix = 'agent_'): EntitySchema[] {
   // Not imported: whoever imports this entry for something else, and has no TypeORM, must be told so by the adapter.
   const { EntitySchema } = requirePeer('typeorm') as typeof TypeORM;
-  return Object.entries<TableDefinition>(TABLES).map(
-    ([name, definition]) => new EntitySchema(entity(`${tablePrefix}${name}`, definition)),
-  );
+  return Object.entries<TableDefinition>(TABLES).map(([table, { columns }]) => {
+    const name = `${tablePrefix}${table}`;
+    return new EntitySchema({ name, tableName: name, synchronize: false, columns: columnsOf(columns) });
+  });
 }
 
-function entity(name: string, { columns, indices = {}, withoutRowid }: TableDefinition): EntitySchemaOptions<unknown> {
-  return {
-    name,
-    tableName: name,
-    columns: Object.fromEntries(
-      Object.entries<ColumnType>(columns).map(([property, type]) => [property, column(property, type)]),
-    ),
-    indices: Object.entries(indices).map(([index, { on, unique, where }]): EntitySchemaIndexOptions => ({
-      name: `${name}_${index}`,
-      columns: [...on],
-      ...(unique ? { unique } : {}),
-      ...(where === undefined ? {} : { where }),
-    })),
-    ...(withoutRowid ? { withoutRowid } : {}),
-  };
+function columnsOf(columns: TableDefinition['columns']): Record<string, EntitySchemaColumnOptions> {
+  return Object.fromEntries(Object.entries(columns).map(([property, type]) => [property, column(property, type)]));
 }
 
+/** Of types that every dialect has. */
 function column(property: string, type: ColumnType): EntitySchemaColumnOptions {
+  const isText = type.startsWith('text');
   return {
     name: columnName(property),
-    type: type.startsWith('text') ? 'text' : 'integer',
+    type: isText ? 'text' : 'bigint',
+    transformer: { from: isText ? asText : asNumber, to: (value: unknown) => value },
     ...(type.endsWith('?') ? { nullable: true } : {}),
     ...(type.endsWith('key') ? { primary: true } : {}),
   };
+}
+
+/** MySQL's keys are bytes. */
+function asText(value: unknown): unknown {
+  return Buffer.isBuffer(value) ? value.toString() : value;
+}
+
+/** Drivers give 64-bit integers as text. */
+function asNumber(value: unknown): unknown {
+  return typeof value === 'string' ? Number(value) : value;
 }

@@ -16,16 +16,6 @@ export type ColumnType = 'text' | 'integer' | 'text?' | 'integer?' | 'text key' 
 
 export interface TableDefinition<Property extends string = string> {
   readonly columns: Readonly<Record<Property, ColumnType>>;
-  /** By name, which follows the table's. */
-  readonly indices?: Readonly<Record<string, IndexDefinition<Property>>>;
-  readonly withoutRowid?: boolean;
-}
-
-export interface IndexDefinition<Property extends string> {
-  readonly on: readonly Property[];
-  readonly unique?: boolean;
-  /** Only rows that meet it are in the index. */
-  readonly where?: string;
 }
 
 /** Which sessions hold a surface; the order of attachment is in the session's own row. */
@@ -41,7 +31,7 @@ export interface SchemaRow {
   readonly usableFrom: number;
 }
 
-/** The tables as they are today, for entities and for statements. How they came about is in the migrations. */
+/** The tables as they are today, for entities and for statements. How they and their indexes came about is in the migrations. */
 export const TABLES = {
   session: table<SessionRow>({
     columns: {
@@ -56,15 +46,9 @@ export const TABLES = {
       metadata: 'text',
       version: 'integer',
     },
-    indices: {
-      user: { on: ['userId', 'lastActivityAt'] },
-      state: { on: ['state', 'lastActivityAt'] },
-      age: { on: ['createdAt'], where: `"state" <> 'expired'` },
-    },
   }),
   session_surface: table<SurfaceRow>({
     columns: { surfaceId: 'text key', sessionId: 'text key' },
-    withoutRowid: true,
   }),
   lane: table<LaneRow>({
     columns: {
@@ -78,8 +62,6 @@ export const TABLES = {
       attentionAt: 'integer?',
       offers: 'integer',
     },
-    // Idle lanes are not in it, so looking for work costs the work there is.
-    indices: { attention: { on: ['attentionAt'], where: '"attention_at" IS NOT NULL' } },
   }),
   turn: table<TurnRow>({
     columns: {
@@ -109,11 +91,6 @@ export const TABLES = {
       settledFence: 'integer?',
       dueAt: 'integer?',
     },
-    indices: {
-      position: { on: ['sessionId', 'position'], unique: true },
-      key: { on: ['sessionId', 'idempotencyKey'], unique: true, where: '"idempotency_key" IS NOT NULL' },
-      open: { on: ['sessionId', 'position'], where: '"settled_at" IS NULL' },
-    },
   }),
   step: table<StepRow>({
     columns: {
@@ -140,7 +117,6 @@ export const TABLES = {
       summarizedThrough: 'integer',
       savedAt: 'integer',
     },
-    indices: { session: { on: ['sessionId'] } },
   }),
   message: table<MessageRow>({
     columns: {
@@ -164,7 +140,6 @@ export const TABLES = {
       version: 'integer',
       expiresAt: 'integer?',
     },
-    indices: { session: { on: ['sessionId'] }, expiry: { on: ['expiresAt'], where: '"expires_at" IS NOT NULL' } },
   }),
   lease: table<LeaseRow>({
     columns: { name: 'text key', holder: 'text', fence: 'integer', expiresAt: 'integer' },

@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { sessionsEntities, typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { DataSource, type DataSourceOptions, EntitySchema, MoreThan } from 'typeorm';
+import { TEST_SERVERS } from '../support/servers.js';
+import { temporaryFolder } from '../support/stores.js';
+import { useEverything } from '../support/use-everything.js';
+
+const TABLE_PREFIX = `e${randomUUID().slice(0, 8)}_`;
+
+const DATABASES: readonly (readonly [name: string, options: () => DataSourceOptions])[] = [
+  ['sqlite', () => ({ type: 'better-sqlite3', database: join(temporaryFolder(), 'sessions.db') })],
+  ...TEST_SERVERS.map(({ name, type, url }) => [name, () => ({ type, url, poolSize: 4 })] as const),
+];
+
+/** What the migrations need for themselves, and what only MySQL has, for its indexes and locks. */
+const NOT_IN_ENTITIES = [`${TABLE_PREFIX}migrations`, `${TABLE_PREFIX}slot`, 'live_since', 'is_open'];
+
+describe.each(DATABASES)('the entities: %s', (_, options) => {
+  const entities = sessionsEntities(TABLE_PREFIX);
+  const ofTheApplication = new EntitySchema({
+    name: `${TABLE_PREFIX}order`,
+    columns: { id: { type: 'int', primary: true } },
+  });
+  let store: SessionsAdapter;
+  let dataSource: DataSource;
+
+  beforeAll(async () => {
+    const dataSourceOptions = options();
+    dataSource = await new DataSource({
+      ...dataSourceOptions,
+      entities: [...entities, ofTheApplication],
+    }).initialize();
+    store = typeormAdapter({ dataSource: dataSourceOptions, tablePrefix: TABLE_PREFIX, migrationsRun: true });
+  });
+
+  afterAll(async () => {
+    await store.close?.();
+    await dataSource.destroy();
+  });
+
+  it('NST-23 an application generates migrations of its own tables only, before and after ours have run', async () => {
+    const ownOnly = [expect.stringMatching(/CREATE TABLE.*_order\W/)];
+
+    expect(await changes()).toEqual(ownOnly);
+    await store.init?.();
+    expect(await changes()).toEqual(ownOnly);
+  });
+
+  it('NST-23 are the tables that the migrations make, column by column', async () => {
+    const described = entities.flatMap(({ options: { name, columns } }) =>
+      Object.values(columns).map((column) => columnText(`${name}.${column?.name}`, column?.nullable, column?.primary)),
+    );
+
+    expect(await columnsMade()).toEqual(described.sort());
+  });
+
+  it('NST-23 read every table: counters and times are numbers, everything else is text', async () => {
+    await useEverything(store);
+    await new SessionStore(store.sessions).attachSurface('s', 'web');
+    await store.state.set({ namespace: 'n', scope: '', sessionId: 's', key: 'k' }, { a: 1 }, { ttlMs: 60_000 });
+
+    for (const { options: entity } of entities) {
+      const [row] = await dataSource.getRepository<Record<string, unknown>>(entity.name).find();
+      expect(Object.keys(row ?? {})).toEqual(Object.keys(entity.columns));
+      for (const [property, column] of Object.entries(entity.columns)) {
+        const types = [column?.type === 'bigint' ? 'number' : 'string', ...(column?.nullable ? ['null'] : [])];
+        expect(types).toContain(row[property] === null ? 'null' : typeof row[property]);
+      }
+    }
+  });
+
+  it('NST-23 find rows by their columns', async () => {
+    const sessions = new SessionStore(store.sessions);
+    const { id, createdAt } = await sessions.create({ userId: 'Zoë 🙂', initialSurfaceId: 'phone' });
+
+    const found = await dataSource.getRepository(`${TABLE_PREFIX}session`).findBy({
+      userId: 'Zoë 🙂',
+      createdAt: MoreThan(Date.parse(createdAt) - 1),
+    });
+
+    expect(found).toMatchObject([{ id, state: 'created', createdAt: Date.parse(createdAt), surfaces: '["phone"]' }]);
+  });
+
+  async function changes(): Promise<string[]> {
+    const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
+    return upQueries.map(({ query }) => query);
+  }
+
+  /** `table.column`, with `?` where it may be null and `key` where it is part of the primary key. */
+  async function columnsMade(): Promise<string[]> {
+    const rows = await dataSource.query<{ of: string; name: string; nullable: unknown; is_key: unknown }[]>(
+      dataSource.options.type === 'better-sqlite3' ? COLUMNS_OF_FILE : COLUMNS_OF_SERVER,
+    );
+    return rows
+      .filter(({ of, name }) => !NOT_IN_ENTITIES.includes(of) && !NOT_IN_ENTITIES.includes(name))
+      .map(({ of, name, nullable, is_key }) => columnText(`${of}.${name}`, Boolean(nullable), Boolean(is_key)))
+      .sort();
+  }
+});
+
+function columnText(name: string, nullable = false, key = false): string {
+  return `${name}${nullable ? '?' : ''}${key ? ' key' : ''}`;
+}
+
+const COLUMNS_OF_FILE = `
+  SELECT made.name AS of, info.name, NOT info."notnull" AS nullable, info.pk AS is_key
+  FROM sqlite_master AS made, pragma_table_info(made.name) AS info
+  WHERE made.type = 'table' AND made.name LIKE '${TABLE_PREFIX}%'`;
+
+const COLUMNS_OF_SERVER = `
+  SELECT of.table_name AS of, of.column_name AS name, CASE of.is_nullable WHEN 'YES' THEN 1 END AS nullable, (
+    SELECT 1 FROM information_schema.key_column_usage AS part
+    WHERE part.table_schema = of.table_schema AND part.table_name = of.table_name AND part.column_name = of.column_name
+      AND (part.constraint_name = 'PRIMARY' OR part.constraint_name LIKE '%pkey')
+  ) AS is_key
+  FROM information_schema.columns AS of WHERE of.table_name LIKE '${TABLE_PREFIX}%'`;

@@ -91,7 +91,8 @@ function makeRoom(tx: Transaction, request: AcceptTurn, lane: LaneRow): { depth:
   return { depth, headChanges: lane.runningTurn === null && (depth === 0 || newHead?.id !== head?.id) };
 }
 
-function newTurn(request: AcceptTurn, position: number, now: number): TurnRow {
+/** The row of a turn that was just accepted. */
+export function newTurn(request: AcceptTurn, position: number, now: number): TurnRow {
   const { id, sessionId, orchestrator, version, idempotency } = request;
   return {
     id,

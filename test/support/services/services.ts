@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mariadb } from './mariadb.js';
 import { postgres } from './postgres.js';
+import { redis } from './redis.js';
 import { giveToServer } from './server-process.js';
 import { type RunningService, type Service } from './service.js';
 
-export const SERVICES: readonly Service[] = [postgres, mariadb];
+export const SERVICES: readonly Service[] = [postgres, mariadb, redis];
 
 /** The address of a server: the one that the environment names, or a private one that is started now. */
 export async function startService(service: Service): Promise<RunningService> {

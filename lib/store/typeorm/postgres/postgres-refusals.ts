@@ -1,68 +1,17 @@
-import { CheckpointConflictError } from '../../../checkpoint/checkpoint.errors.js';
-import { type SessionsError, TooLargeError } from '../../../common/sessions.error.js';
-import {
-  SessionConflictError,
-  SessionNotFoundError,
-  SessionStateError,
-  SurfaceConflictError,
-  SurfaceLimitError,
-} from '../../../session/session.errors.js';
-import { type SessionState } from '../../../session/session.js';
-import {
-  IdempotencyConflictError,
-  LaneFullError,
-  SessionBusyError,
-  TurnFencedError,
-  TurnNotFoundError,
-  TurnSettledError,
-} from '../../../turn/turn.errors.js';
-import { iso, toTurn } from '../../embedded/row-mapping.js';
+import { toTurn } from '../../embedded/row-mapping.js';
 import { type TurnRow } from '../../embedded/rows.js';
+import { type Refusal, refusalError } from '../../refusals.js';
 import { type SqlRow, toRow } from './postgres-rows.js';
 
-/** A function's "no": the code of a typed error and what its constructor takes. */
-interface Refusal {
-  readonly refused: string;
-  readonly session_id: string;
-  readonly surface_id: string;
-  readonly held_by: string;
-  readonly turn_id: string;
-  readonly fence: number;
-  readonly limit: number;
-  readonly subject: string;
-  readonly bytes: number;
-  readonly max_bytes: number;
-  readonly state: SessionState;
-  readonly attempted: string;
-  readonly alive: boolean;
-  readonly since: number;
-  readonly orchestrator: string;
-  readonly turn_index: number;
-  readonly turn: SqlRow;
-}
-
-const ERRORS: Readonly<Record<string, (refusal: Refusal) => SessionsError>> = {
-  SESSION_NOT_FOUND: (no) => new SessionNotFoundError(no.session_id),
-  SESSION_CONFLICT: (no) => new SessionConflictError(no.session_id),
-  SURFACE_CONFLICT: (no) => new SurfaceConflictError(no.session_id, no.surface_id, no.held_by),
-  SURFACE_LIMIT: (no) => new SurfaceLimitError(no.session_id, no.limit),
-  TOO_LARGE: (no) => new TooLargeError(no.subject, no.bytes, no.max_bytes),
-  SESSION_STATE: (no) => new SessionStateError(no.session_id, no.state, no.attempted),
-  TURN_NOT_FOUND: (no) => new TurnNotFoundError(no.turn_id),
-  TURN_FENCED: (no) => new TurnFencedError(no.session_id, no.turn_id, no.fence),
-  TURN_SETTLED: (no) => new TurnSettledError(toTurn(toRow<TurnRow>(no.turn))),
-  IDEMPOTENCY_CONFLICT: (no) => new IdempotencyConflictError(no.session_id, no.turn_id),
-  SESSION_BUSY: (no) => new SessionBusyError(no.session_id, no.turn_id, no.alive, iso(no.since)),
-  LANE_FULL: (no) => new LaneFullError(no.session_id, no.limit),
-  CHECKPOINT_CONFLICT: (no) => new CheckpointConflictError(no.orchestrator, no.session_id, no.turn_index),
-};
+type SqlRefusal = Omit<Refusal, 'turn'> & { readonly turn?: SqlRow };
 
 /** What a function gave, unless it refused. @throws the typed error that it names */
-export function granted<T>(result: T | Refusal): T {
+export function granted<T>(result: T | SqlRefusal): T {
   if (!isRefusal(result)) return result;
-  throw ERRORS[result.refused](result);
+  const { turn, ...refusal } = result;
+  throw refusalError({ ...refusal, ...(turn ? { turn: toTurn(toRow<TurnRow>(turn)) } : {}) } as Refusal);
 }
 
-function isRefusal(result: unknown): result is Refusal {
+function isRefusal(result: unknown): result is SqlRefusal {
   return typeof result === 'object' && result !== null && 'refused' in result;
 }

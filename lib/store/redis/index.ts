@@ -1,0 +1,2 @@
+export { redisAdapter } from './redis-adapter.js';
+export { type RedisAdapterOptions, type RedisClient } from './redis-adapter.options.js';

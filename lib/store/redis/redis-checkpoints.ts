@@ -1,0 +1,62 @@
+import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../checkpoint/checkpoint.store.js';
+import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
+import { iso } from '../embedded/row-mapping.js';
+import { type RedisDatabase } from './redis-database.js';
+import { checkpointOf, checkpointText } from './redis-rows.js';
+import {
+  APPEND_CHECKPOINT,
+  CHECKPOINT_HISTORY,
+  CHECKPOINTED_SESSIONS,
+  DELETE_CHECKPOINTS,
+  LOAD_CHECKPOINT,
+  PRUNE_CHECKPOINTS,
+} from './scripts/content-operations.js';
+
+/** Checkpoints in Redis. */
+export class RedisCheckpoints extends CheckpointStore {
+  constructor(private readonly db: RedisDatabase) {
+    super();
+  }
+
+  async load(orchestrator: string, sessionId: string, turnIndex?: number): Promise<Checkpoint | null> {
+    const [stored] = await this.db.run<[string | null]>(LOAD_CHECKPOINT, orchestrator, sessionId, turnIndex ?? '');
+    return stored === null ? null : checkpointOf(orchestrator, sessionId, stored);
+  }
+
+  async append(checkpoint: NewCheckpoint, keep: KeepCheckpoints): Promise<Checkpoint> {
+    const { orchestrator, sessionId, turnIndex } = checkpoint;
+    const text = checkpointText(checkpoint);
+    const [savedAt] = await this.db.run<[number]>(
+      APPEND_CHECKPOINT,
+      orchestrator,
+      sessionId,
+      turnIndex,
+      text,
+      keep === 'all' ? '' : keep,
+    );
+    return { ...(JSON.parse(text) as NewCheckpoint), orchestrator, sessionId, savedAt: iso(savedAt) };
+  }
+
+  async history(orchestrator: string, sessionId: string, page: CheckpointPage = {}): Promise<Checkpoint[]> {
+    const { before = '', limit = 50 } = page;
+    const [history] = await this.db.run<[string[]]>(CHECKPOINT_HISTORY, orchestrator, sessionId, before, limit);
+    return history.map((stored) => checkpointOf(orchestrator, sessionId, stored));
+  }
+
+  async list(orchestrator: string, page: { prefix?: string; after?: string; limit?: number } = {}): Promise<string[]> {
+    const { prefix = '', after = '', limit = 100 } = page;
+    const from = after >= prefix && after !== '' ? `(${after}` : `[${prefix}`;
+    // No id reaches beyond '~'.
+    const [ids] = await this.db.run<[string[]]>(CHECKPOINTED_SESSIONS, orchestrator, from, `(${prefix}\u007f`, limit);
+    return ids;
+  }
+
+  async prune(orchestrator: string, sessionId: string, keep: number): Promise<number> {
+    const [removed] = await this.db.run<[number]>(PRUNE_CHECKPOINTS, orchestrator, sessionId, keep);
+    return removed;
+  }
+
+  async delete(orchestrator: string, sessionId: string): Promise<void> {
+    await this.db.run(DELETE_CHECKPOINTS, orchestrator, sessionId);
+  }
+}

@@ -1,0 +1,27 @@
+import { type ConversationLog, type MessageRange, type NewMessage } from '../../conversation/conversation.store.js';
+import { type Message } from '../../conversation/message.js';
+import { type RedisDatabase } from './redis-database.js';
+import { messagesOf, messageText, type StoredWindow, windowOf } from './redis-rows.js';
+import { APPEND_MESSAGES, MESSAGE_PAGE, MESSAGE_WINDOW } from './scripts/content-operations.js';
+
+/** The message log in Redis. */
+export class RedisConversations implements ConversationLog {
+  constructor(private readonly db: RedisDatabase) {}
+
+  async append(sessionId: string, messages: readonly NewMessage[]): Promise<Message[]> {
+    const texts = messages.map(messageText);
+    const [last, createdAt] = await this.db.run<[number, number]>(APPEND_MESSAGES, sessionId, ...texts);
+    const stored = texts.map((text) => `${createdAt}\n\n\n${text}`);
+    return messagesOf(sessionId, stored, last - texts.length + 1);
+  }
+
+  async window(sessionId: string, limit: number): Promise<Message[]> {
+    const [window] = await this.db.run<[StoredWindow]>(MESSAGE_WINDOW, sessionId, limit);
+    return windowOf(sessionId, window);
+  }
+
+  async page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<Message[]> {
+    const [stored] = await this.db.run<[string[]]>(MESSAGE_PAGE, sessionId, after, limit);
+    return messagesOf(sessionId, stored, after + 1);
+  }
+}

@@ -1,0 +1,38 @@
+import { type RedisClient } from './redis-adapter.options.js';
+import { asStoreError, isUnknownScript } from './redis-errors.js';
+import { granted, type Reply } from './redis-refusals.js';
+import { type Script } from './scripts/script.js';
+
+/** Runs our scripts: one round trip and one atomic operation each. */
+export class RedisDatabase {
+  constructor(
+    /** Before every key, with the tag that keeps them together. */
+    private readonly base: string,
+    /** @throws StoreUnavailableError while it is not open */
+    private readonly client: () => RedisClient,
+  ) {}
+
+  /** @throws StoreUnavailableError; the typed error that the script refused with */
+  async run<T extends readonly unknown[]>(script: Script, ...args: readonly (string | number)[]): Promise<T> {
+    const client = this.client();
+    try {
+      return granted(await this.evaluate(client, script, args));
+    } catch (error) {
+      throw asStoreError(error);
+    }
+  }
+
+  private async evaluate(
+    client: RedisClient,
+    { sha, lua }: Script,
+    args: readonly (string | number)[],
+  ): Promise<Reply> {
+    try {
+      return (await client.evalsha(sha, 1, this.base, ...args)) as Reply;
+    } catch (error) {
+      // Redis forgets scripts when it starts again, or on SCRIPT FLUSH.
+      if (!isUnknownScript(error)) throw error;
+      return (await client.eval(lua, 1, this.base, ...args)) as Reply;
+    }
+  }
+}

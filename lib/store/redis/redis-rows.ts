@@ -1,0 +1,175 @@
+import { type NewCheckpoint, type Checkpoint } from '../../checkpoint/checkpoint.js';
+import { type JsonObject } from '../../common/json.js';
+import { type NewMessage } from '../../conversation/conversation.store.js';
+import { type Message } from '../../conversation/message.js';
+import { type Session, type SessionChange, type SessionState } from '../../session/session.js';
+import { type StepKey, type StoredStep } from '../../turn/turn-step.js';
+import { iso, toMessage, toSession, toSessionRow, toTurn } from '../embedded/row-mapping.js';
+import { type SessionRow, type TurnRow } from '../embedded/rows.js';
+import { type Turn } from '../../turn/turn.js';
+
+/** A hash as Redis gives it: fields and values by turns; empty when there is none. */
+export type Fields = readonly (string | number)[];
+
+const BLANK_TURN: TurnRow = {
+  id: '',
+  sessionId: '',
+  position: 0,
+  orchestrator: '',
+  version: '',
+  request: '',
+  attributes: '',
+  idempotencyKey: null,
+  requestHash: null,
+  status: 'queued',
+  failures: 0,
+  turnIndex: null,
+  reply: null,
+  error: null,
+  report: null,
+  cancelMode: null,
+  supersededBy: null,
+  waitSignal: null,
+  waitStep: null,
+  waitUntil: null,
+  acceptedAt: 0,
+  startedAt: null,
+  settledAt: null,
+  settledFence: null,
+  dueAt: null,
+};
+
+const TURN_NUMBERS: ReadonlySet<string> = new Set([
+  'position',
+  'failures',
+  'turnIndex',
+  'waitUntil',
+  'acceptedAt',
+  'startedAt',
+  'settledAt',
+  'settledFence',
+  'dueAt',
+] satisfies (keyof TurnRow)[]);
+
+const SESSION_NUMBERS: ReadonlySet<string> = new Set([
+  'createdAt',
+  'lastActivityAt',
+  'stateChangedAt',
+  'version',
+] satisfies (keyof SessionRow)[]);
+
+/** Begins the fields of a session that hold its metadata, one a key. */
+const META = 'm:';
+
+export function turnOf(fields: Fields): Turn {
+  return toTurn({ ...BLANK_TURN, ...Object.fromEntries(entries(fields, TURN_NUMBERS)) });
+}
+
+/** @param fields of a session that is there */
+export function sessionOf(fields: Fields): Session {
+  const blank = { workspaceId: null, stateChangedAt: null, metadata: '{}' };
+  const all = entries(fields, SESSION_NUMBERS);
+  const row = Object.fromEntries(all.filter(([field]) => !field.startsWith(META)));
+  // Not by assignment: a key may be named __proto__.
+  const metadata = all
+    .filter(([field]) => field.startsWith(META))
+    .map(([field, value]) => [JSON.parse(field.slice(META.length)) as string, JSON.parse(String(value)) as unknown]);
+  return { ...toSession({ ...blank, ...row } as SessionRow), metadata: Object.fromEntries(metadata) as JsonObject };
+}
+
+/** What became of a session: its fields, its state before, and whether it changed. */
+export type StoredChange = readonly [session: Fields, previousState: SessionState, changed: number];
+
+export function changeOf([session, previousState, changed]: StoredChange): SessionChange {
+  return { session: sessionOf(session), previousState, changed: changed === 1 };
+}
+
+/** A session's fields but for its id; what it does not have is ''. */
+export function sessionFields(session: Session): [field: string, value: string | number][] {
+  const { id: _, metadata: __, ...row } = toSessionRow(session);
+  return [
+    ...Object.entries(row).map(([field, value]) => [field, value ?? ''] as [string, string | number]),
+    ...metadataFields(session.metadata),
+  ];
+}
+
+/** Metadata as fields; `null` is '', which takes a field away. */
+export function metadataFields(metadata: Readonly<Record<string, unknown>>): [field: string, value: string][] {
+  return Object.entries(metadata).map(([key, value]) => [META + JSON.stringify(key), JSON.stringify(value)]);
+}
+
+/** What a script stores of a checkpoint as it is. */
+export function checkpointText({ orchestrator: _, sessionId: __, ...rest }: NewCheckpoint): string {
+  return JSON.stringify(rest);
+}
+
+export function checkpointOf(orchestrator: string, sessionId: string, stored: string): Checkpoint {
+  const [savedAt, text] = split(stored, 1);
+  const rest = JSON.parse(text) as Omit<NewCheckpoint, 'orchestrator' | 'sessionId'>;
+  return { orchestrator, sessionId, ...rest, savedAt: iso(Number(savedAt)) };
+}
+
+/** What a script stores of a message as it is. */
+export function messageText({ id, role, content, name, metadata, toolCalls, toolCallId }: NewMessage): string {
+  return JSON.stringify({ id, role, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) });
+}
+
+/** Messages as they stand in the log one after the other. @param first the position of the first one */
+export function messagesOf(sessionId: string, stored: readonly string[], first: number): Message[] {
+  return stored.map((element, index) => {
+    const [createdAt, turnId, orchestrator, text] = split(element, 3);
+    const { id, role, body } = JSON.parse(text) as { id: string; role: Message['role']; body: string };
+    return toMessage({
+      sessionId,
+      position: first + index,
+      id,
+      role,
+      body,
+      createdAt: Number(createdAt),
+      turnId: turnId === '' ? null : turnId,
+      orchestrator: orchestrator === '' ? null : orchestrator,
+    });
+  });
+}
+
+/** The last messages of a log, led by its first one when that is a system message. */
+export function windowOf(sessionId: string, [last, recent, first]: StoredWindow): Message[] {
+  const messages = messagesOf(sessionId, recent, last - recent.length + 1);
+  if (first === null) return messages;
+  const [leader] = messagesOf(sessionId, [first], 1);
+  return leader.role === 'system' ? [leader, ...messages] : messages;
+}
+
+export type StoredWindow = readonly [last: number, recent: readonly string[], first: string | null];
+
+export function stepField({ iteration, intent, name, occurrence }: StepKey): string {
+  return JSON.stringify([iteration, intent, name, occurrence]);
+}
+
+export function stepsOf(fields: Fields): StoredStep[] {
+  return entries(fields, new Set()).map(([field, value]) => {
+    const [iteration, intent, name, occurrence] = JSON.parse(field) as [number, string, string, number];
+    return { iteration, intent, name, occurrence, value: JSON.parse(String(value)) as StoredStep['value'] };
+  });
+}
+
+export function entries(fields: Fields, numbers: ReadonlySet<string>): [field: string, value: string | number][] {
+  const pairs: [string, string | number][] = [];
+  for (let i = 0; i < fields.length; i += 2) {
+    const field = String(fields[i]);
+    pairs.push([field, numbers.has(field) ? Number(fields[i + 1]) : fields[i + 1]]);
+  }
+  return pairs;
+}
+
+/** The first lines, and all that comes after them. */
+function split(stored: string, lines: number): string[] {
+  const parts: string[] = [];
+  let from = 0;
+  for (let line = 0; line < lines; line += 1) {
+    const end = stored.indexOf('\n', from);
+    parts.push(stored.slice(from, end));
+    from = end + 1;
+  }
+  return [...parts, stored.slice(from)];
+}

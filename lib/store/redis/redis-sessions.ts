@@ -1,0 +1,188 @@
+import { type JsonObject } from '../../common/json.js';
+import { decodeCursor } from '../../session/session.cursor.js';
+import {
+  type NewSession,
+  type Session,
+  type SessionChange,
+  type SessionLifetime,
+  type SurfaceChange,
+  type SurfaceRules,
+} from '../../session/session.js';
+import { type SessionQuery } from '../../session/session.inputs.js';
+import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../session/session.store.js';
+import { type RedisDatabase } from './redis-database.js';
+import { changeOf, type Fields, metadataFields, sessionFields, sessionOf, type StoredChange } from './redis-rows.js';
+import { type Script } from './scripts/script.js';
+import {
+  ATTACH_SURFACE,
+  DETACH_SURFACE,
+  EXPIRE_SESSION,
+  MERGE_METADATA,
+  TOUCH_SESSION,
+  UPDATE_SESSION,
+} from './scripts/session-change.js';
+import { CREATE_SESSION, INSERT_SESSION } from './scripts/session-create.js';
+import { COUNT_SESSIONS, FIND_SESSIONS, GET_SESSION } from './scripts/session-find.js';
+import { DELETE_SESSION, ERASE_SESSION } from './scripts/session-removal.js';
+import { EXPIRE_STALE, PURGE_EXPIRED, SUSPEND_STALE } from './scripts/session-sweep.js';
+
+const DEFAULT_LIMIT = 50;
+
+/** Sessions in Redis: one script an operation. */
+export class RedisSessions implements AtomicSessionStoreAdapter {
+  constructor(private readonly db: RedisDatabase) {}
+
+  async insert(session: Session): Promise<void> {
+    const fields = sessionFields(session).filter(([, value]) => value !== '');
+    await this.db.run(INSERT_SESSION, session.id, 'id', session.id, ...fields.flat());
+  }
+
+  create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
+    return this.createUnless(draft, rules, '');
+  }
+
+  createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession> {
+    return this.createUnless(draft, rules, recentMs);
+  }
+
+  async fetchById(sessionId: string): Promise<Session | null> {
+    const [fields] = await this.db.run<[Fields]>(GET_SESSION, sessionId);
+    return fields.length > 0 ? sessionOf(fields) : null;
+  }
+
+  async fetchMany(query: SessionQuery): Promise<Session[]> {
+    const limit = query.limit ?? DEFAULT_LIMIT;
+    const [sessions] = await this.db.run<[Fields[]]>(FIND_SESSIONS, JSON.stringify({ ...toFilter(query), limit }));
+    return sessions.map(sessionOf);
+  }
+
+  async count({ cursor: _, ...query }: SessionQuery): Promise<number> {
+    const [total] = await this.db.run<[number]>(COUNT_SESSIONS, JSON.stringify(toFilter(query)));
+    return total;
+  }
+
+  async update(sessionId: string, patch: Partial<Session>): Promise<Session> {
+    const { metadata, ...columns } = patch;
+    const named = new Set(Object.keys(columns).map((field) => (field === 'attachedSurfaces' ? 'surfaces' : field)));
+    const fields = sessionFields({ ...ANY_SESSION, ...columns }).filter(([field]) => named.has(field));
+    const replaced = metadata === undefined ? [] : metadataFields(metadata);
+    const args = [...fields, ...replaced].flat();
+    const [session] = await this.db.run<[Fields]>(
+      UPDATE_SESSION,
+      sessionId,
+      metadata === undefined ? '' : '1',
+      ...args,
+    );
+    return sessionOf(session);
+  }
+
+  touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange> {
+    return this.change(TOUCH_SESSION, sessionId, maxLifetimeMs ?? '');
+  }
+
+  async attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
+    const { policy, maxSurfaces } = rules;
+    const [change, movedFrom] = await this.db.run<[StoredChange, Fields[]]>(
+      ATTACH_SURFACE,
+      sessionId,
+      surfaceId,
+      policy,
+      maxSurfaces,
+    );
+    return { ...changeOf(change), movedFrom: movedFrom.map(sessionOf) };
+  }
+
+  detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange> {
+    return this.change(DETACH_SURFACE, sessionId, surfaceId);
+  }
+
+  expire(sessionId: string): Promise<SessionChange> {
+    return this.change(EXPIRE_SESSION, sessionId);
+  }
+
+  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
+    const fields = metadataFields(patch).map(([field, value]) => [field, value === 'null' ? '' : value]);
+    return this.change(MERGE_METADATA, sessionId, maxBytes, ...fields.flat());
+  }
+
+  async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
+    const [sessions] = await this.db.run<[Fields[]]>(SUSPEND_STALE, idleMs, limit);
+    return sessions.map(sessionOf);
+  }
+
+  async expireStale({ idleMs, maxMs }: SessionLifetime, limit: number): Promise<SessionChange[]> {
+    const [changes] = await this.db.run<[StoredChange[]]>(EXPIRE_STALE, idleMs ?? '', maxMs ?? '', limit);
+    return changes.map(changeOf);
+  }
+
+  async purgeExpired(olderThanMs: number, limit: number): Promise<string[]> {
+    const [ids] = await this.db.run<[string[]]>(PURGE_EXPIRED, olderThanMs, limit);
+    return ids;
+  }
+
+  async delete(sessionId: string): Promise<boolean> {
+    const [found] = await this.db.run<[number]>(DELETE_SESSION, sessionId);
+    return found === 1;
+  }
+
+  async erase(sessionId: string): Promise<void> {
+    await this.db.run(ERASE_SESSION, sessionId);
+  }
+
+  private async createUnless(
+    { id, userId, workspaceId, attachedSurfaces, metadata }: NewSession,
+    { policy }: SurfaceRules,
+    recentMs: number | '',
+  ): Promise<CreatedSession> {
+    const surfaces = JSON.stringify(attachedSurfaces);
+    const [session, created, movedFrom] = await this.db.run<[Fields, number, Fields[]]>(
+      CREATE_SESSION,
+      id,
+      userId,
+      workspaceId ?? '',
+      surfaces,
+      policy,
+      recentMs,
+      ...metadataFields(metadata).flat(),
+    );
+    return { session: sessionOf(session), created: created === 1, movedFrom: movedFrom.map(sessionOf) };
+  }
+
+  private async change(script: Script, ...args: readonly (string | number)[]): Promise<SessionChange> {
+    const [change] = await this.db.run<[StoredChange]>(script, ...args);
+    return changeOf(change);
+  }
+}
+
+/** As scripts/session-find.ts takes it: times in milliseconds. */
+function toFilter({ userId, workspaceId, state, surfaceId, activeAfter, activeBefore, cursor }: SessionQuery): object {
+  return {
+    userId,
+    surfaceId,
+    ...(workspaceId === null ? { noWorkspace: true } : { workspaceId }),
+    states: typeof state === 'string' ? [state] : state,
+    activeAfter: activeAfter === undefined ? undefined : Date.parse(activeAfter),
+    activeBefore: activeBefore === undefined ? undefined : Date.parse(activeBefore),
+    after: cursor === undefined ? undefined : toPlace(decodeCursor(cursor)),
+  };
+}
+
+/** The latest time that a date can have, see scripts/sessions.ts. */
+const LAST_TIME = 8.64e15;
+
+function toPlace({ lastActivityAt, createdAt, id }: ReturnType<typeof decodeCursor>): object {
+  const rank = String(LAST_TIME - Date.parse(createdAt)).padStart(17, '0');
+  return { active: Date.parse(lastActivityAt), member: `${rank}:${id}` };
+}
+
+/** Stands in for what a patch leaves out. */
+const ANY_SESSION: Session = {
+  id: '',
+  userId: '',
+  state: 'created',
+  createdAt: new Date(0).toISOString(),
+  lastActivityAt: new Date(0).toISOString(),
+  attachedSurfaces: [],
+  metadata: {},
+  version: 1,
+};

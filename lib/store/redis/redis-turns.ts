@@ -1,0 +1,201 @@
+import { type JsonValue } from '../../common/json.js';
+import {
+  type AcceptedTurn,
+  type AcceptTurn,
+  type ChangedLane,
+  type ClaimedTurn,
+  type ClaimRequest,
+  type RenewedLease,
+  type SettledTurn,
+  type SignalledTurn,
+  type TurnFailure,
+  type TurnHold,
+  type TurnLedger,
+  type TurnQuery,
+  type TurnSettlement,
+  type TurnWait,
+} from '../../turn/turn.store.js';
+import { type StoredStep } from '../../turn/turn-step.js';
+import { type CancelMode, type Turn } from '../../turn/turn.js';
+import { userMessage } from '../../turn/user-message.js';
+import { newTurn } from '../embedded/accept-turn.js';
+import { toTurn } from '../embedded/row-mapping.js';
+import { type RedisDatabase } from './redis-database.js';
+import {
+  changeOf,
+  checkpointOf,
+  checkpointText,
+  type Fields,
+  messageText,
+  sessionOf,
+  stepField,
+  stepsOf,
+  type StoredChange,
+  type StoredWindow,
+  turnOf,
+  windowOf,
+} from './redis-rows.js';
+import { ACCEPT } from './scripts/turn-accept.js';
+import { CANCEL, DUE, GET_TURN, LIST_TURNS, SIGNAL } from './scripts/turn-change.js';
+import { CLAIM } from './scripts/turn-claim.js';
+import { RELEASE, RENEW, RETRY, SAVE_STEP, WAIT } from './scripts/turn-hold.js';
+import { type Script } from './scripts/script.js';
+import { SETTLE } from './scripts/turn-settle.js';
+
+type StoredClaim = readonly [
+  fence: number | string,
+  turn: Fields,
+  session: Fields,
+  checkpoint: string | null,
+  window: StoredWindow,
+  steps: Fields,
+];
+
+/** The turn ledger in Redis: one script an operation. */
+export class RedisTurns implements TurnLedger {
+  constructor(private readonly db: RedisDatabase) {}
+
+  async accept(request: AcceptTurn): Promise<AcceptedTurn> {
+    const { id, sessionId, idempotency } = request;
+    const turn = toTurn(newTurn(request, 0, 0));
+    const [duplicate, ring, ...rest] = await this.db.run<[number, number, ...unknown[]]>(
+      ACCEPT,
+      id,
+      sessionId,
+      idempotency?.key ?? '',
+      idempotency?.hash ?? '',
+      idempotency?.ttlMs ?? '',
+      request.whenBusy,
+      request.maxQueued,
+      request.maxSessionLifetimeMs ?? '',
+      request.foreignSession ? '1' : '',
+      request.orchestrator,
+      request.version,
+      JSON.stringify(request.request),
+      JSON.stringify(request.attributes),
+      messageText(userMessage(turn)),
+    );
+    if (duplicate === 1) return { turn: turnOf(rest[0] as Fields), duplicate: true, ring: ring === 1 };
+    const [position, now] = rest as [number, number];
+    return { turn: toTurn(newTurn(request, position, now)), duplicate: false, ring: ring === 1 };
+  }
+
+  async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
+    const [claimed] = await this.db.run<[StoredClaim | null]>(CLAIM, sessionId, JSON.stringify(request));
+    return claimed && claimOf(claimed);
+  }
+
+  async renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
+    const [cancelMode] = await this.db.run<[CancelMode | null]>(RENEW, ...holdArgs(hold), leaseMs);
+    return cancelMode === null ? {} : { cancelMode };
+  }
+
+  async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
+    const { status, reply, error, report, messages, checkpoint, keepCheckpoints } = settlement;
+    const [turn, sessionChange, claimed, ring] = await this.db.run<
+      [turn: Fields, sessionChange: StoredChange | null, next: StoredClaim | null, ring: number]
+    >(
+      SETTLE,
+      ...holdArgs(hold),
+      status,
+      JSON.stringify(reply) ?? '',
+      JSON.stringify(error) ?? '',
+      JSON.stringify(report) ?? '',
+      checkpoint?.orchestrator ?? '',
+      checkpoint?.turnIndex ?? '',
+      checkpoint ? checkpointText(checkpoint) : '',
+      keepCheckpoints === 'all' ? '' : keepCheckpoints,
+      next ? JSON.stringify(next) : '',
+      ...messages.map(messageText),
+    );
+    return {
+      turn: turnOf(turn),
+      ...(sessionChange ? { sessionChange: changeOf(sessionChange) } : {}),
+      next: claimed && claimOf(claimed),
+      ring: ring === 1,
+    };
+  }
+
+  retry(hold: TurnHold, { error, delayMs }: TurnFailure): Promise<Turn> {
+    return this.change(RETRY, ...holdArgs(hold), JSON.stringify(error), delayMs);
+  }
+
+  release(hold: TurnHold, delayMs: number): Promise<Turn> {
+    return this.change(RELEASE, ...holdArgs(hold), delayMs);
+  }
+
+  async wait(
+    hold: TurnHold,
+    { signal, step, timeoutMs }: TurnWait,
+  ): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
+    const [turn, payload] = await this.db.run<[turn: Fields, payload?: string]>(
+      WAIT,
+      ...holdArgs(hold),
+      signal,
+      stepField(step),
+      timeoutMs ?? '',
+    );
+    if (payload === undefined) return { turn: turnOf(turn) };
+    return { turn: turnOf(turn), received: { payload: JSON.parse(payload) as JsonValue } };
+  }
+
+  async signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn> {
+    const [turn, accepted, ring] = await this.db.run<[turn: Fields, accepted: number, ring: number]>(
+      SIGNAL,
+      turnId,
+      name,
+      JSON.stringify(payload),
+    );
+    return { turn: turnOf(turn), accepted: accepted === 1, ring: ring === 1 };
+  }
+
+  async cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
+    const [turn, ring] = await this.db.run<[turn: Fields, ring: number]>(CANCEL, turnId, mode);
+    return { turn: turnOf(turn), ring: ring === 1 };
+  }
+
+  async saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep> {
+    const args = [...holdArgs(hold), stepField(step), JSON.stringify(step.value)];
+    const [value] = await this.db.run<[value: string]>(SAVE_STEP, ...args);
+    return { ...step, value: JSON.parse(value) as JsonValue };
+  }
+
+  async get(turnId: string): Promise<Turn | null> {
+    const [turn] = await this.db.run<[Fields | null]>(GET_TURN, turnId);
+    return turn && turnOf(turn);
+  }
+
+  async list({ sessionId, status, after = 0, limit = 50 }: TurnQuery): Promise<Turn[]> {
+    const statuses = status === undefined ? [] : typeof status === 'string' ? [status] : status;
+    if (status !== undefined && statuses.length === 0) return [];
+    const [turns] = await this.db.run<[Fields[]]>(LIST_TURNS, sessionId, after, limit, ...statuses);
+    return turns.map(turnOf);
+  }
+
+  async due(limit: number): Promise<string[]> {
+    const [sessionIds] = await this.db.run<[string[]]>(DUE, limit);
+    return sessionIds;
+  }
+
+  private async change(script: Script, ...args: readonly (string | number)[]): Promise<Turn> {
+    const [turn] = await this.db.run<[Fields]>(script, ...args);
+    return turnOf(turn);
+  }
+}
+
+function holdArgs({ sessionId, turnId, fence }: TurnHold): [string, string, number] {
+  return [sessionId, turnId, fence];
+}
+
+function claimOf([fence, fields, session, checkpoint, window, steps]: StoredClaim): ClaimedTurn {
+  const turn = turnOf(fields);
+  const { sessionId } = turn;
+  return {
+    hold: { sessionId, turnId: turn.id, fence: Number(fence) },
+    turn,
+    session: session.length > 0 ? sessionOf(session) : null,
+    checkpoint: checkpoint === null ? null : checkpointOf(turn.orchestrator, sessionId, checkpoint),
+    history: windowOf(sessionId, window),
+    steps: stepsOf(steps),
+  };
+}

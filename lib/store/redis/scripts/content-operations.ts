@@ -1,0 +1,99 @@
+import { CONTENTS } from './contents.js';
+import { query, script } from './script.js';
+
+/** ARGV: orchestrator, session, index, text, keep or ''. */
+export const APPEND_CHECKPOINT = script(
+  'append-checkpoint',
+  [CONTENTS],
+  /* lua */ `
+local orchestrator, session_id, index = ARGV[1], ARGV[2], ARGV[3]
+if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+if not is_next_checkpoint(orchestrator, session_id, index) then
+  return refuse('CHECKPOINT_CONFLICT', 'orchestrator', orchestrator, 'session_id', session_id, 'turn_index', index)
+end
+append_checkpoint(orchestrator, session_id, index, ARGV[4], tonumber(ARGV[5]))
+return { 1, now }
+`,
+);
+
+/** ARGV: orchestrator, session, index or '' for the latest. */
+export const LOAD_CHECKPOINT = query(
+  'load-checkpoint',
+  [CONTENTS],
+  /* lua */ `
+if ARGV[3] == '' then return { 1, latest_checkpoint(ARGV[1], ARGV[2]) } end
+return { 1, redis.call('HGET', checkpoints_key(ARGV[1], ARGV[2]), ARGV[3]) }
+`,
+);
+
+/** ARGV: orchestrator, session, the index to begin below or '', limit. */
+export const CHECKPOINT_HISTORY = query(
+  'checkpoint-history',
+  [CONTENTS],
+  /* lua */ `
+local at = checkpoints_key(ARGV[1], ARGV[2])
+local range = redis.call('HMGET', at, 'first', 'latest')
+local history = {}
+if range[1] then
+  local last = math.min(tonumber(range[2]), (tonumber(ARGV[3]) or math.huge) - 1)
+  local first = math.max(tonumber(range[1]), last - ARGV[4] + 1)
+  for index = last, first, -1 do history[#history + 1] = redis.call('HGET', at, index) end
+end
+return { 1, history }
+`,
+);
+
+/** ARGV: orchestrator, the bounds of the ids as ZRANGE BYLEX takes them, limit. */
+export const CHECKPOINTED_SESSIONS = query(
+  'checkpointed-sessions',
+  [CONTENTS],
+  /* lua */ `
+return { 1, redis.call('ZRANGE', key('checkpointed', ARGV[1]), ARGV[2], ARGV[3], 'BYLEX', 'LIMIT', 0, ARGV[4]) }
+`,
+);
+
+export const PRUNE_CHECKPOINTS = script(
+  'prune-checkpoints',
+  [CONTENTS],
+  /* lua */ `
+return { 1, prune_checkpoints(ARGV[1], ARGV[2], tonumber(ARGV[3])) }
+`,
+);
+
+export const DELETE_CHECKPOINTS = script(
+  'delete-checkpoints',
+  [CONTENTS],
+  /* lua */ `
+remove_checkpoints(ARGV[1], ARGV[2])
+return { 1 }
+`,
+);
+
+/** ARGV: session, then the messages. */
+export const APPEND_MESSAGES = script(
+  'append-messages',
+  [CONTENTS],
+  /* lua */ `
+if is_erased(ARGV[1]) then return refuse('SESSION_NOT_FOUND', 'session_id', ARGV[1]) end
+append_messages(ARGV[1], '', '', arguments_from(2))
+return { 1, redis.call('LLEN', key('messages', ARGV[1])), now }
+`,
+);
+
+export const MESSAGE_WINDOW = query(
+  'message-window',
+  [CONTENTS],
+  /* lua */ `
+return { 1, read_window(ARGV[1], tonumber(ARGV[2])) }
+`,
+);
+
+/** ARGV: session, the position to begin after, limit. */
+export const MESSAGE_PAGE = query(
+  'message-page',
+  [CONTENTS],
+  /* lua */ `
+local after, limit = ARGV[2], tonumber(ARGV[3])
+return { 1, limit > 0 and redis.call('LRANGE', key('messages', ARGV[1]), after, after + limit - 1) or {} }
+`,
+);

@@ -1,0 +1,68 @@
+/** Checkpoints and messages, as turns and their own ports write them. */
+export const CONTENTS = /* lua */ `
+-- A hash of one orchestrator in one session: index -> time and text; first and latest say which there are.
+local function checkpoints_key(orchestrator, session_id)
+  return key('checkpoints', orchestrator .. SEPARATOR .. session_id)
+end
+
+local function latest_checkpoint(orchestrator, session_id)
+  local at = checkpoints_key(orchestrator, session_id)
+  local latest = redis.call('HGET', at, 'latest')
+  return latest and redis.call('HGET', at, latest)
+end
+
+local function remove_checkpoints(orchestrator, session_id)
+  redis.call('UNLINK', checkpoints_key(orchestrator, session_id))
+  redis.call('ZREM', key('checkpointed', orchestrator), session_id)
+  redis.call('SREM', key('orchestrators', session_id), orchestrator)
+end
+
+-- Keeps the latest of them. Says how many went.
+local function prune_checkpoints(orchestrator, session_id, keep)
+  local at = checkpoints_key(orchestrator, session_id)
+  local range = redis.call('HMGET', at, 'first', 'latest')
+  if not range[1] then return 0 end
+  local first, kept_from = tonumber(range[1]), range[2] - keep + 1
+  if kept_from <= first then return 0 end
+  if keep <= 0 then
+    remove_checkpoints(orchestrator, session_id)
+  else
+    for index = first, kept_from - 1 do redis.call('HDEL', at, index) end
+    redis.call('HSET', at, 'first', kept_from)
+  end
+  return kept_from - first
+end
+
+-- Whether this is the index after the latest one.
+local function is_next_checkpoint(orchestrator, session_id, index)
+  local latest = redis.call('HGET', checkpoints_key(orchestrator, session_id), 'latest')
+  return tonumber(index) == (latest and latest + 1 or 0)
+end
+
+local function append_checkpoint(orchestrator, session_id, index, text, keep)
+  local at = checkpoints_key(orchestrator, session_id)
+  redis.call('HSET', at, index, now .. '\\n' .. text, 'latest', index)
+  if redis.call('HSETNX', at, 'first', index) == 1 then
+    redis.call('ZADD', key('checkpointed', orchestrator), 0, session_id)
+    redis.call('SADD', key('orchestrators', session_id), orchestrator)
+  end
+  if keep then prune_checkpoints(orchestrator, session_id, keep) end
+end
+
+-- A list: what stands at index n has position n + 1.
+local function append_messages(session_id, turn_id, orchestrator, messages)
+  if #messages == 0 then return end
+  local head = now .. '\\n' .. turn_id .. '\\n' .. orchestrator .. '\\n'
+  local stamped = {}
+  for i, message in ipairs(messages) do stamped[i] = head .. message end
+  call_with('RPUSH', key('messages', session_id), stamped)
+end
+
+-- The position of the last message, the last ones, and the first when it is not among them.
+local function read_window(session_id, limit)
+  if limit <= 0 then return { 0, {}, false } end
+  local at = key('messages', session_id)
+  local last = redis.call('LLEN', at)
+  return { last, redis.call('LRANGE', at, -limit, -1), last > limit and redis.call('LINDEX', at, 0) }
+end
+`;

@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto';
+import { COMMON } from './common.js';
+
+/** A Lua script that Redis keeps by the hash of its text. */
+export interface Script {
+  readonly name: string;
+  readonly lua: string;
+  readonly sha: string;
+}
+
+/** A script that writes. @param parts of which it is made, in the order of what they need of each other */
+export function script(name: string, parts: readonly string[], body: string): Script {
+  return compose(name, '#!lua', parts, body);
+}
+
+/** A script that only reads, which Redis also runs when it is out of memory. */
+export function query(name: string, parts: readonly string[], body: string): Script {
+  return compose(name, '#!lua flags=no-writes', parts, body);
+}
+
+function compose(name: string, shebang: string, parts: readonly string[], body: string): Script {
+  const lua = [`${shebang}\n-- nestjs-agent-sessions: ${name}`, COMMON, ...parts, body]
+    .map((part) => part.trim())
+    .join('\n');
+  return { name, lua, sha: createHash('sha1').update(lua).digest('hex') };
+}

@@ -1,0 +1,47 @@
+import { CONTENTS } from './contents.js';
+import { LANE } from './lane.js';
+import { script } from './script.js';
+import { SESSIONS } from './sessions.js';
+
+/** Needs CONTENTS, LANE and SESSIONS. */
+export const REMOVAL = /* lua */ `
+-- Removes all that a session has, except its tombstone. Says whether there was a session.
+local function remove_session(id)
+  -- Whoever waits for a turn of the session is told.
+  for _, turn_id in ipairs(redis.call('ZRANGE', open_key(id), 0, -1)) do changed(turn_id) end
+  for _, turn_id in ipairs(redis.call('ZRANGE', key('turns', id), 0, -1)) do
+    redis.call('UNLINK', key('turn', turn_id), key('steps', turn_id), key('signals', turn_id))
+  end
+  for _, orchestrator in ipairs(redis.call('SMEMBERS', key('orchestrators', id))) do
+    remove_checkpoints(orchestrator, id)
+  end
+  for _, document in ipairs(redis.call('SMEMBERS', key('documents', id))) do
+    redis.call('UNLINK', key('document', document))
+    redis.call('ZREM', base .. 'expiring', document)
+  end
+  attend(id, nil)
+  local session = read(session_key(id))
+  if session then reindex(session, nil) end
+  redis.call('UNLINK', session_key(id), key('lane', id), key('turns', id), open_key(id), key('keys', id),
+    key('messages', id), key('documents', id))
+  return session ~= nil
+end
+`;
+
+export const DELETE_SESSION = script(
+  'delete-session',
+  [CONTENTS, LANE, SESSIONS, REMOVAL],
+  /* lua */ `
+return { 1, remove_session(ARGV[1]) and 1 or 0 }
+`,
+);
+
+export const ERASE_SESSION = script(
+  'erase-session',
+  [CONTENTS, LANE, SESSIONS, REMOVAL],
+  /* lua */ `
+redis.call('SETNX', key('tombstone', ARGV[1]), now)
+remove_session(ARGV[1])
+return { 1 }
+`,
+);

@@ -1,0 +1,40 @@
+import { Redis } from 'ioredis';
+import { findProgram, installPackage } from './find-program.js';
+import { freePort, startServer } from './server-process.js';
+import { type Service } from './service.js';
+
+export const redis: Service = {
+  name: 'redis',
+  variable: 'TEST_REDIS_URL',
+
+  async start(folder) {
+    const port = await freePort();
+    const url = `redis://127.0.0.1:${port}`;
+    const stop = await startServer({
+      program: findRedis(),
+      // Nothing here has to survive a power cut.
+      args: ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no'],
+      folder,
+      stopSignal: 'TERM',
+      answers: () => ping(url),
+    });
+    return { url, stop };
+  },
+};
+
+function findRedis(): string {
+  const look = (): string | undefined => findProgram('redis-server') ?? findProgram('valkey-server');
+  const found = look();
+  if (found) return found;
+  installPackage('redis-server');
+  const installed = look();
+  if (!installed) throw new Error('redis-server was installed, but is not to be found.');
+  return installed;
+}
+
+async function ping(url: string): Promise<void> {
+  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
+  client.on('error', () => {});
+  await client.connect();
+  await client.quit();
+}

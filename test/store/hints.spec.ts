@@ -19,7 +19,7 @@ describe.each(STORES)('hints of the store: $name', ({ open }) => {
 
     expect((await store.turns.cancel('first', 'cancel')).turn.status).toBe('cancelled');
     await eventually(() => heard.length > 0);
-    expect(heard).toEqual(['first']);
+    expect([...new Set(heard)]).toEqual(['first']);
     expect(await store.turns.get('first')).toMatchObject({ status: 'cancelled' });
     await store.close?.();
   });

@@ -32,20 +32,24 @@ function withTwoConnections(options: DataSourceOptions): DataSourceOptions {
   return options.type === 'better-sqlite3' ? options : ({ ...options, poolSize: 2 } as DataSourceOptions);
 }
 
-/** Locks of a connection, which end with it. SQLite's adapter has a lock of its own. */
-const LOCKS: { readonly [Type in DataSourceOptions['type']]?: readonly [lock: string, unlock: string] } = {
-  postgres: ['SELECT pg_advisory_lock(hashtextextended($1, 0))', 'SELECT pg_advisory_unlock(hashtextextended($1, 0))'],
-  mysql: ['SELECT GET_LOCK(?, 600)', 'SELECT RELEASE_LOCK(?)'],
-  mariadb: ['SELECT GET_LOCK(?, 600)', 'SELECT RELEASE_LOCK(?)'],
+/**
+ * They end with their connection, PostgreSQL's with its transaction: a pooler in transaction mode keeps that on one
+ * connection. SQLite's adapter has a lock of its own.
+ */
+const LOCKS: { readonly [Type in DataSourceOptions['type']]?: string } = {
+  postgres: 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))',
+  mysql: 'SELECT GET_LOCK(?, 600)',
+  mariadb: 'SELECT GET_LOCK(?, 600)',
 };
 
 async function withLock(dataSource: DataSource, name: string, work: () => Promise<unknown>): Promise<void> {
-  const statements = LOCKS[dataSource.options.type];
-  const holder: QueryRunner | undefined = statements && dataSource.createQueryRunner();
+  const lock = LOCKS[dataSource.options.type];
+  const holder: QueryRunner | undefined = lock === undefined ? undefined : dataSource.createQueryRunner();
   try {
-    await holder?.query(statements?.[0] ?? '', [name]);
+    await holder?.startTransaction();
+    await holder?.query(lock ?? '', [name]);
     await work();
-    await holder?.query(statements?.[1] ?? '', [name]);
+    await holder?.commitTransaction();
   } finally {
     await holder?.release();
   }

@@ -36,11 +36,11 @@ export class PostgresAdapter {
 
   static create(given: DataSource | DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
     const adapter = new PostgresAdapter(given, options);
-    const { database } = adapter;
+    const { database, hints } = adapter;
     return {
       sessions: new PostgresSessions(database),
-      turns: new PostgresTurns(database),
-      hints: adapter.hints,
+      turns: new PostgresTurns(database, (turnId) => hints.tell(turnId)),
+      hints,
       checkpoints: new PostgresCheckpoints(database),
       conversations: new PostgresConversations(database),
       state: new PostgresState(database),

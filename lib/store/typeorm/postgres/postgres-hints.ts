@@ -47,6 +47,11 @@ export class PostgresHints implements TurnHints {
     return () => this.events.off('changed', harmless);
   }
 
+  /** Of this process's own change, which need not wait for a notification that may not come. */
+  tell(turnId: string): void {
+    this.events.emit('changed', turnId);
+  }
+
   async open(): Promise<void> {
     const runner = this.dataSource().createQueryRunner();
     try {
@@ -74,7 +79,7 @@ export class PostgresHints implements TurnHints {
 
   /** @returns ends it: the client may be the application's */
   private listenTo(client: Client): () => void {
-    const heard = ({ payload }: Notification): void => void (payload && this.events.emit('changed', payload));
+    const heard = ({ payload }: Notification): void => void (payload && this.tell(payload));
     const lost = (): void => this.lost();
     client.on('notification', heard);
     for (const event of ['error', 'end']) client.on(event, lost);

@@ -51,7 +51,11 @@ interface Settled {
 
 /** The turn ledger in PostgreSQL: one function call an operation, see functions/turn-functions.ts. */
 export class PostgresTurns implements TurnLedger {
-  constructor(private readonly db: PostgresDatabase) {}
+  /** @param changed is told of turns that this process ended or asked to stop, whether or not LISTEN works */
+  constructor(
+    private readonly db: PostgresDatabase,
+    private readonly changed: (turnId: string) => void,
+  ) {}
 
   async accept(request: AcceptTurn): Promise<AcceptedTurn> {
     const { id, sessionId, orchestrator, version, idempotency } = request;
@@ -98,6 +102,7 @@ export class PostgresTurns implements TurnLedger {
       keep: keepCheckpoints === 'all' ? undefined : keepCheckpoints,
       next: next && claimArgs(next),
     });
+    this.changed(hold.turnId);
     const sessionChange = toSessionChange(settled.session_change);
     return {
       turn: turnOf(settled.turn),
@@ -133,6 +138,7 @@ export class PostgresTurns implements TurnLedger {
 
   async cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
     const { turn, ring } = await this.call<ChangedTurn & { ring: boolean }>('cancel_v1', { turn_id: turnId, mode });
+    this.changed(turnId);
     return { turn: turnOf(turn), ring };
   }
 
@@ -166,6 +172,10 @@ export class PostgresTurns implements TurnLedger {
 
   due(limit: number): Promise<string[]> {
     return this.call('due_v1', { limit });
+  }
+
+  purgeSettled(olderThanMs: number, limit: number): Promise<number> {
+    return this.call('purge_settled_v1', { older_than_ms: olderThanMs, max_turns: limit });
   }
 
   private async change(operation: string, args: Readonly<Record<string, unknown>>): Promise<Turn> {

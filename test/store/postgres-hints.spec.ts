@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { SessionStore, type SessionsAdapter, type TurnHold } from 'nestjs-agent-sessions';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import pg from 'pg';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { describePostgres } from '../support/servers.js';
+
+describePostgres('hints of the PostgreSQL store without LISTEN', () => {
+  const url = process.env.TEST_POSTGRES_URL ?? '';
+  const tablePrefix = `h${randomUUID().slice(0, 8)}_`;
+  let store: SessionsAdapter;
+  let hold: TurnHold;
+  let heard: string[];
+
+  beforeEach(async () => {
+    Logger.overrideLogger(false);
+    store = typeormAdapter({ dataSource: { type: 'postgres', url, poolSize: 3 }, tablePrefix, migrationsRun: true });
+    await store.init?.();
+    const { id: sessionId } = await new SessionStore(store.sessions).create({ userId: 'ann' });
+    await store.turns.accept(turnRequest(randomUUID(), { sessionId }));
+    const claimed = await store.turns.claim(sessionId, claimRequest('worker'));
+    if (!claimed) throw new Error('Nothing was claimed.');
+    ({ hold } = claimed);
+    await stopListening();
+    heard = [];
+    store.hints.subscribe((turnId) => heard.push(turnId));
+  });
+
+  afterEach(() => store.close?.());
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['settles', () => store.turns.settle(hold, { status: 'completed', messages: [], keepCheckpoints: 1 })],
+    ['cancels', () => store.turns.cancel(hold.turnId, 'cancel')],
+  ])('TRN-10 a process hears at once of a turn that it %s itself', async (_, change) => {
+    await change();
+
+    expect(heard).toEqual([hold.turnId]);
+  });
+
+  /** As a connection pooler does that lends connections for a transaction: what is sent to a listener reaches nobody. */
+  async function stopListening(): Promise<void> {
+    const client = new pg.Client(url);
+    await client.connect();
+    const listener = `FROM pg_stat_activity WHERE query LIKE 'LISTEN "${tablePrefix}%'`;
+    const ended = await client.query(`SELECT pg_terminate_backend(pid, 5000) ${listener}`);
+    await client.end();
+    expect(ended.rowCount).toBe(1);
+  }
+});

@@ -51,6 +51,7 @@ const PORTS = {
     'get',
     'list',
     'due',
+    'purgeSettled',
   ],
   hints: ['subscribe'],
   checkpoints: ['load', 'append', 'history', 'list', 'prune', 'delete'],

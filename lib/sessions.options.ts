@@ -37,6 +37,17 @@ export class SweepOptions {
   @MustBeInteger(1, MAX_SECONDS)
   purgeAfterSeconds?: number;
 
+  /**
+   * Seconds after which settled turns are deleted, with their results, steps and idempotency keys; never before those have
+   * lapsed. Messages and checkpoints stay. `false`: never. Default 604,800 (a week).
+   */
+  @Optional()
+  @Must(
+    (value) => value === false || isSeconds(value),
+    `must be false or a whole number of seconds from 1 to ${MAX_SECONDS}.`,
+  )
+  purgeTurnsAfterSeconds?: number | false;
+
   /** At most about this many sessions of each kind a run; the next run goes on. Default 10,000. */
   @Optional()
   @MustBeInteger(1, 10_000_000)
@@ -197,9 +208,11 @@ export interface SessionsModuleAsyncOptions extends SessionsModuleStatics, Pick<
 /** A number of seconds, or its digits as text; null for anything else. */
 export function toSeconds(value: unknown): number | null {
   const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-  return Number.isInteger(seconds) && (seconds as number) >= 1 && (seconds as number) <= MAX_SECONDS
-    ? (seconds as number)
-    : null;
+  return isSeconds(seconds) ? seconds : null;
+}
+
+function isSeconds(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_SECONDS;
 }
 
 function isCron(value: unknown): boolean {

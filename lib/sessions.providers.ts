@@ -98,8 +98,8 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   provide(
     SessionSweeper,
     [SessionStore, SESSIONS_ADAPTER, SESSIONS_SETTINGS, ModuleRef],
-    (sessions: SessionStore, { leases }: SessionsAdapter, { sweep }: SessionsSettings, moduleRef: ModuleRef) =>
-      new SessionSweeper(sessions, leases, sweep, findProvider(moduleRef, SchedulerRegistry)),
+    (sessions: SessionStore, adapter: SessionsAdapter, { sweep }: SessionsSettings, moduleRef: ModuleRef) =>
+      new SessionSweeper(sessions, adapter, sweep, findProvider(moduleRef, SchedulerRegistry)),
   ),
 
   provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => principal),

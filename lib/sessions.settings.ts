@@ -49,6 +49,7 @@ export function resolveOptions(
   const backoff = check(BackoffOptions, 'turns.retry.backoff', retry.backoff);
   const generateId = given.generateId ?? mintId;
   const maxLifetimeMs = toMs(given.maxLifetimeSeconds);
+  const idempotencyTtlMs = (turns.idempotencySeconds ?? 86_400) * 1000;
   return {
     adapter: given.adapter ?? memoryAdapter(),
     adapterByDefault: given.adapter === undefined,
@@ -60,7 +61,7 @@ export function resolveOptions(
       maxMetadataBytes: given.maxMetadataBytes ?? 65_536,
       generateId,
     },
-    sweep: sweepOf(given.sweep),
+    sweep: sweepOf(given.sweep, idempotencyTtlMs),
     queue: turns.queue ?? new InProcessQueue(turns.concurrency ?? 32),
     queueByDefault: turns.queue === undefined,
     turns: {
@@ -69,7 +70,7 @@ export function resolveOptions(
       maxInputBytes: turns.maxInputBytes ?? 262_144,
       leaseMs: turns.leaseMs ?? 10_000,
       reconcileMs: turns.reconcileMs ?? 1000,
-      idempotencyTtlMs: (turns.idempotencySeconds ?? 86_400) * 1000,
+      idempotencyTtlMs,
       shutdownGraceMs: turns.shutdownGraceMs ?? 10_000,
       maxSessionLifetimeMs: maxLifetimeMs,
       maxTurnsPerVisit: 16,
@@ -96,19 +97,22 @@ function check<T extends object>(type: new () => T, path: string, options: unkno
   throw new SessionsConfigurationError(`SessionsModule: ${name} ${rule} It is ${show(value)}.`);
 }
 
-function sweepOf(sweep: false | SweepOptions | undefined): SessionsSettings['sweep'] {
+function sweepOf(sweep: false | SweepOptions | undefined, idempotencyTtlMs: number): SessionsSettings['sweep'] {
   const {
     enabled = true,
     cron = '*/5 * * * *',
     maxPerRun = 10_000,
     expireAfterSeconds,
     purgeAfterSeconds,
+    purgeTurnsAfterSeconds = 604_800,
   } = check(SweepOptions, 'sweep', sweep === false ? { enabled: false } : sweep);
   return {
     cron: enabled ? cron : null,
     maxPerRun,
     expireAfterMs: toMs(expireAfterSeconds),
     purgeAfterMs: toMs(purgeAfterSeconds),
+    purgeTurnsAfterMs:
+      purgeTurnsAfterSeconds === false ? undefined : Math.max(purgeTurnsAfterSeconds * 1000, idempotencyTtlMs),
   };
 }
 

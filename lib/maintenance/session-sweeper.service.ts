@@ -3,6 +3,8 @@ import { type SchedulerRegistry } from '@nestjs/schedule';
 import { CronJob } from 'cron';
 import { mintId } from '../common/ids.js';
 import { type SessionStore } from '../session/session-store.service.js';
+import { type StateStore } from '../state/state.store.js';
+import { type TurnLedger } from '../turn/turn.store.js';
 import { type LeaseStore } from './lease.store.js';
 
 /** The job's name in the application's SchedulerRegistry and in the lease table. */
@@ -10,6 +12,9 @@ export const SWEEP_JOB = 'agent-sessions:sweep';
 
 /** A run that takes longer lets another process take over; sweeping twice does no harm. */
 const LEASE_MS = 120_000;
+/** What else is deleted in a run: no store is kept busy by one operation for long. */
+const BATCH = 500;
+const MAX_TRIM_MS = 60_000;
 
 export interface SweepSettings {
   /** `null`: nothing is swept unless somebody asks for it. */
@@ -20,6 +25,15 @@ export interface SweepSettings {
   readonly expireAfterMs: number | undefined;
   /** Milliseconds; left out: nothing is deleted. */
   readonly purgeAfterMs: number | undefined;
+  /** Of settled turns. Milliseconds; left out: nothing is deleted. */
+  readonly purgeTurnsAfterMs: number | undefined;
+}
+
+/** What is swept besides sessions, and the lease under which that is done. */
+export interface SweptStore {
+  readonly leases: LeaseStore;
+  readonly turns: Pick<TurnLedger, 'purgeSettled'>;
+  readonly state: Pick<StateStore, 'deleteExpired'>;
 }
 
 /** What the sweeps of this process did so far. */
@@ -30,20 +44,27 @@ export interface SweepCounts {
   readonly suspended: number;
   readonly expired: number;
   readonly purged: number;
+  /** Settled turns that were deleted. */
+  readonly turns: number;
+  /** State documents that had expired and were deleted. */
+  readonly documents: number;
 }
 
-/** Suspends, expires and deletes idle sessions by cron, one process at a time when several share a store (SES-20, NST-06). */
+/**
+ * Keeps a store from growing, by cron and one process at a time when several share it (SES-20, NST-06): suspends, expires
+ * and deletes idle sessions, and deletes settled turns and expired state documents, in batches.
+ */
 export class SessionSweeper {
   private readonly logger = new Logger(SessionSweeper.name);
   private readonly holder = mintId();
   private job: CronJob | null = null;
   private running: Promise<void> | null = null;
-  private count = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0 };
+  private count = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0, turns: 0, documents: 0 };
 
   /** @param registry of the application's ScheduleModule, when it has one: the job is listed there */
   constructor(
     private readonly sessions: SessionStore,
-    private readonly leases: LeaseStore,
+    private readonly store: SweptStore,
     private readonly settings: SweepSettings,
     private readonly registry: SchedulerRegistry | null,
   ) {}
@@ -89,15 +110,18 @@ export class SessionSweeper {
   }
 
   private async sweepAlone(): Promise<void> {
-    const lease = await this.leases.acquire(SWEEP_JOB, this.holder, LEASE_MS);
+    const { leases } = this.store;
+    const lease = await leases.acquire(SWEEP_JOB, this.holder, LEASE_MS);
     if (!lease) {
       this.count.skipped += 1;
       return;
     }
     try {
       await this.sweepSessions(this.settings);
+      await this.trim(this.settings);
+      this.count.runs += 1;
     } finally {
-      await this.leases.release(lease);
+      await leases.release(lease);
     }
   }
 
@@ -106,7 +130,6 @@ export class SessionSweeper {
     const suspended = await this.sessions.sweepStale(undefined, bound);
     const expired = await this.sessions.sweepExpired(expireAfterMs, bound);
     const purged = purgeAfterMs === undefined ? [] : await this.sessions.purgeExpired(purgeAfterMs, bound);
-    this.count.runs += 1;
     this.count.suspended += suspended.length;
     this.count.expired += expired.length;
     this.count.purged += purged.length;
@@ -115,5 +138,29 @@ export class SessionSweeper {
         `Sessions suspended: ${suspended.length}, expired: ${expired.length}, deleted: ${purged.length}.`,
       );
     }
+  }
+
+  private async trim({ purgeTurnsAfterMs }: SweepSettings): Promise<void> {
+    const { turns, state } = this.store;
+    const ends = performance.now() + MAX_TRIM_MS;
+    const settled =
+      purgeTurnsAfterMs === undefined
+        ? 0
+        : await inBatches((limit) => turns.purgeSettled(purgeTurnsAfterMs, limit), ends);
+    const documents = await inBatches((limit) => state.deleteExpired(limit), ends);
+    this.count.turns += settled;
+    this.count.documents += documents;
+    if (settled + documents > 0) {
+      this.logger.log(`Settled turns deleted: ${settled}, expired state documents: ${documents}.`);
+    }
+  }
+}
+
+/** Until nothing is left, or until a time; the next run goes on. */
+async function inBatches(remove: (limit: number) => Promise<number>, ends: number): Promise<number> {
+  for (let total = 0; ;) {
+    const removed = await remove(BATCH);
+    total += removed;
+    if (removed < BATCH || performance.now() >= ends) return total;
   }
 }

@@ -199,6 +199,11 @@ export interface TurnLedger {
    * Each is left out of the next calls for a while that grows as long as nobody claims.
    */
   due(limit: number): Promise<string[]>;
+  /**
+   * Deletes at most `limit` turns that settled strictly more than `olderThanMs` ago, the oldest first, with their steps,
+   * signals and idempotency keys. What they wrote (messages, checkpoints) stays. @returns how many went
+   */
+  purgeSettled(olderThanMs: number, limit: number): Promise<number>;
 }
 
 /** Says that a turn changed. A hint may come twice, late or never: whoever hears it reads the ledger. */

@@ -57,6 +57,7 @@ export class Tables {
   });
   readonly turns = new Table((row: TurnRow) => [row.turn.id], {
     lane: ({ turn }) => [[turn.sessionId, turn.position]],
+    settled: ({ turn: { settledAt, id } }) => (settledAt === undefined ? [] : [[ms(settledAt), id]]),
     open: ({ turn }) => (isOpen(turn) ? [[turn.sessionId, turn.position]] : []),
     key: ({ turn: { sessionId, idempotencyKey, position } }) =>
       idempotencyKey === undefined ? [] : [[sessionId, idempotencyKey, position]],

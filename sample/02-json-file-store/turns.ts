@@ -11,10 +11,11 @@ import { accept } from './accept.js';
 import { type CancelMode, markTurn, putBack, stopTurn } from './change-turn.js';
 import { claim } from './claim.js';
 import { dueLanes, headOf, held, watch } from './lane.js';
+import { removeTurn } from './remove-session.js';
 import { settle } from './settle.js';
 import { saveStep } from './steps.js';
 import { type Store } from './store.js';
-import { isOpen } from './tables.js';
+import { isOpen, ms } from './tables.js';
 import { signal, wait } from './waits.js';
 
 export const turnsPort = (store: Store): TurnLedger => ({
@@ -37,6 +38,7 @@ export const turnsPort = (store: Store): TurnLedger => ({
   get: (turnId) => store.read(() => store.turns.get(turnId)?.turn ?? null),
   list: (query) => store.read(() => list(store, query)),
   due: (limit) => store.commit(() => dueLanes(store, limit)),
+  purgeSettled: (olderThanMs, limit) => store.commit(() => purgeSettled(store, store.now - olderThanMs, limit)),
 });
 
 function renew(store: Store, hold: TurnHold, leaseMs: number): RenewedLease {
@@ -55,6 +57,16 @@ function cancel(store: Store, turnId: string, mode: CancelMode): ChangedLane {
   const wasHead = headOf(store, sessionId)?.turn.id === turnId;
   const turn = stopTurn(store, row, mode);
   return { turn, ring: wasHead && watch(store, store.lanes.get(sessionId)!) };
+}
+
+function purgeSettled(store: Store, before: number, limit: number): number {
+  let removed = 0;
+  for (const row of store.turns.by('settled', [])) {
+    if (removed >= limit || ms(row.turn.settledAt!) >= before) break;
+    removeTurn(store, row);
+    removed += 1;
+  }
+  return removed;
 }
 
 /** A page is read from the lane turn by turn, whatever the statuses that are asked for. */

@@ -16,6 +16,7 @@ const QUEUE = 'must be a TurnQueue with ring, process, pause, resume and close.'
 const POLICIES = 'must be one of enqueue, reject, interrupt, rollback, latest, replace.';
 const integer = (min: number, max: number) => `must be an integer from ${min} to ${max}.`;
 const TTL = integer(1, 3_153_600_000);
+const FALSE_OR_SECONDS = 'must be false or a whole number of seconds from 1 to 3153600000.';
 const MS = integer(0, 2_147_483_647);
 const HOUR_MS = 3_600_000;
 
@@ -46,6 +47,8 @@ const WRONG: readonly [unknown, string, string, string][] = [
   [{ sweep: { enabled: 'false' } }, 'sweep.enabled', 'must be a boolean.', "'false'"],
   [{ sweep: { maxPerRun: 0 } }, 'sweep.maxPerRun', integer(1, 10_000_000), '0'],
   [{ sweep: { expireAfterSeconds: 0 } }, 'sweep.expireAfterSeconds', TTL, '0'],
+  [{ sweep: { purgeTurnsAfterSeconds: 0 } }, 'sweep.purgeTurnsAfterSeconds', FALSE_OR_SECONDS, '0'],
+  [{ sweep: { purgeTurnsAfterSeconds: true } }, 'sweep.purgeTurnsAfterSeconds', FALSE_OR_SECONDS, 'true'],
   [{ sweep: { purgeAfterSeconds: 1.5 } }, 'sweep.purgeAfterSeconds', TTL, '1.5'],
   [{ maxLifetimeSeconds: -1 }, 'maxLifetimeSeconds', TTL, '-1'],
   [{ surfacePolicy: 'steal' }, 'surfacePolicy', 'must be one of move, reject, share.', "'steal'"],

@@ -12,14 +12,18 @@ import {
 } from 'nestjs-agent-sessions';
 import { SessionSweeper, SWEEP_JOB, type SweepCounts } from '../../lib/maintenance/session-sweeper.service.js';
 import { startApplication } from '../support/application.js';
+import { mintId } from '../../lib/common/ids.js';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 
 const EVERY_SECOND = '* * * * * *';
+const DAY = 86_400;
+const BRIEF_KEYS = { idempotencySeconds: 1 };
 /** Never within the life of a test. */
 const NEW_YEAR = '0 0 1 1 *';
 
-const NOTHING: SweepCounts = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0 };
+const NOTHING: SweepCounts = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0, turns: 0, documents: 0 };
 
 /** A cron job of the application's own. */
 @Injectable()
@@ -201,6 +205,58 @@ describe('the sweep of idle sessions', () => {
     expect(await sessions.count({ state: 'suspended' })).toBe(3);
   });
 
+  it('NST-06 deletes settled turns after a week, and never before their idempotency keys have lapsed', async () => {
+    const { adapter, elapse } = storeWithClock();
+    const keptLonger = { adapter, sweep: { cron: NEW_YEAR }, turns: { idempotencySeconds: 8 * DAY } };
+    const [app, longer] = [await start({ adapter, sweep: { cron: NEW_YEAR } }), await start(keptLonger)];
+    const turnId = await settledTurn(adapter, app.get(SessionStore));
+
+    elapse(7 * DAY * 1000);
+    await sweeperOf(app).run();
+    expect(await adapter.turns.get(turnId)).toMatchObject({ status: 'completed' });
+    elapse(1);
+    await sweeperOf(longer).run();
+    expect(await adapter.turns.get(turnId)).toMatchObject({ status: 'completed' });
+    await sweeperOf(app).run();
+
+    expect(await adapter.turns.get(turnId)).toBeNull();
+    expect(sweeperOf(app).counts).toMatchObject({ turns: 1 });
+    expect(sweeperOf(longer).counts).toMatchObject({ turns: 0 });
+  });
+
+  it('NST-06 keeps settled turns for ever with purgeTurnsAfterSeconds: false', async () => {
+    const { adapter, elapse } = storeWithClock();
+    const app = await start({ adapter, sweep: { cron: NEW_YEAR, purgeTurnsAfterSeconds: false } });
+    const turnId = await settledTurn(adapter, app.get(SessionStore));
+
+    elapse(3650 * DAY * 1000);
+    await sweeperOf(app).run();
+
+    expect(await adapter.turns.get(turnId)).toMatchObject({ status: 'completed' });
+    expect(sweeperOf(app).counts).toMatchObject({ runs: 1, turns: 0 });
+  });
+
+  it('NST-06 deletes all that is due in one run, a batch at a time, and expired state documents', async () => {
+    const { adapter, elapse } = storeWithClock();
+    const batches: number[] = [];
+    const purgeSettled = adapter.turns.purgeSettled.bind(adapter.turns);
+    adapter.turns.purgeSettled = (olderThanMs, limit) => {
+      batches.push(limit);
+      return purgeSettled(olderThanMs, limit);
+    };
+    const app = await start({ adapter, sweep: { cron: NEW_YEAR, purgeTurnsAfterSeconds: 1 }, turns: BRIEF_KEYS });
+    const { id } = await activeSession(app.get(SessionStore));
+    const address = { namespace: 'n', scope: '', sessionId: id };
+    for (let n = 0; n < 1001; n += 1) await acceptCancelled(adapter, id);
+    for (let n = 0; n < 3; n += 1) await adapter.state.set({ ...address, key: `k${n}` }, n, { ttlMs: 1000 });
+
+    elapse(1001);
+    await sweeperOf(app).run();
+
+    expect(sweeperOf(app).counts).toMatchObject({ turns: 1001, documents: 3 });
+    expect(batches).toEqual([500, 500, 500]);
+  });
+
   it('NST-06 a stop waits for the run that is under way and starts no other', async () => {
     const { adapter, sweeping, release } = slowSweeps(memoryAdapter());
     const app = await start({ adapter, sweep: { cron: EVERY_SECOND } });
@@ -223,6 +279,22 @@ function sweeperOf(app: INestApplicationContext): SessionSweeper {
 function storeWithClock(): { adapter: SessionsAdapter; elapse: (ms: number) => void } {
   let now = Date.parse('2026-11-21T08:00:00.000Z');
   return { adapter: memoryAdapter({ clock: () => now }), elapse: (ms) => (now += ms) };
+}
+
+/** A turn of a new session that has completed. */
+async function settledTurn(adapter: SessionsAdapter, sessions: SessionStore): Promise<string> {
+  const { id: sessionId } = await activeSession(sessions);
+  const { turn } = await adapter.turns.accept({ ...turnRequest(mintId()), sessionId });
+  const claimed = await adapter.turns.claim(sessionId, claimRequest('worker'));
+  if (!claimed) throw new Error('Nothing was claimed.');
+  await adapter.turns.settle(claimed.hold, { status: 'completed', messages: [], keepCheckpoints: 'all' });
+  return turn.id;
+}
+
+async function acceptCancelled(adapter: SessionsAdapter, sessionId: string): Promise<void> {
+  const id = mintId();
+  await adapter.turns.accept({ ...turnRequest(id), sessionId });
+  await adapter.turns.cancel(id, 'cancel');
 }
 
 async function activeSession(sessions: SessionStore): Promise<Session> {

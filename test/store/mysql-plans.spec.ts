@@ -80,6 +80,7 @@ describeMariadb('what the MySQL store reads', () => {
     ['expireStale of ten', 120, () => sessions.expireStale({ idleMs: HOUR, maxMs: HOUR }, 10)],
     ['purgeExpired of ten', 300, () => sessions.purgeExpired(HOUR, 10)],
     ['due of ten', 40, () => store.ports.turns.due(10)],
+    ['purgeSettled of ten', 150, () => store.ports.turns.purgeSettled(0, 10)],
     ['deleteExpired of ten', 40, () => store.ports.state.deleteExpired(10)],
   ])('PRF-09 finds by index what it needs: %s', expectFew);
 

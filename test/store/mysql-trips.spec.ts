@@ -62,6 +62,7 @@ describeMariadb('PRF-05 round trips of the MySQL store', () => {
     ['get of a document', 1, () => store.ports.state.get(ADDRESS)],
     ['acquire of a lease', 2, () => store.ports.leases.acquire('sweep', 'me', 1000)],
     ['delete', 2, () => store.sessions.delete('t')],
+    ['purge of settled turns', 3, () => store.ports.turns.purgeSettled(0, 100)],
     ['purge of nothing', 3, () => store.sessions.purgeExpired(0, 100)],
   ])('%s takes %i', async (_, trips, operation) => {
     expect(await tripsOf(operation)).toBe(trips);

@@ -126,6 +126,7 @@ describePostgres('what the PostgreSQL store reads', () => {
     ['expireStale of ten', 100, () => sessions.expireStale({ idleMs: HOUR, maxMs: HOUR }, 10)],
     ['expireStale of ten that are too old', 100, () => sessions.expireStale({ maxMs: HOUR }, 10)],
     ['purgeExpired of ten', 400, () => sessions.purgeExpired(HOUR, 10)],
+    ['purgeSettled of ten', 150, () => adapter.turns.purgeSettled(0, 10)],
     ['a message', 10, () => adapter.conversations.append('p-7', [{ id: 'm', role: 'user', content: 'hello' }])],
     ['a checkpoint', 20, () => adapter.checkpoints.append(checkpoint, 1)],
     ['checkpoints that are pruned', 10, () => adapter.checkpoints.prune('desk', 'p-7', 0)],

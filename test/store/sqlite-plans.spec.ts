@@ -49,6 +49,7 @@ describe('query plans of the SQLite store', () => {
       'turn_open (session_id=? AND position>?)',
     ],
     ['an idempotency key', /idempotency_key = \?/, 'turn_key (session_id=? AND idempotency_key=?)'],
+    ['turns that settled long ago', /DELETE FROM turn WHERE id IN/, 'turn_settled (settled_at<?)'],
     ['lanes that are due', /FROM lane WHERE attention_at/, 'lane_attention (attention_at>? AND attention_at<?)'],
     [
       'the latest checkpoint',

@@ -94,6 +94,7 @@ async function useTurns({ turns }: Ports): Promise<void> {
   await turns.cancel('replacing', 'cancel');
   await turns.cancel('keyed', 'cancel');
   await turns.due(10);
+  await turns.purgeSettled(0, 10);
   await turns.get('keyed');
   await turns.list({ sessionId: 's' });
   await turns.list({ sessionId: 's', status: ['queued', 'running'] });

@@ -107,6 +107,11 @@ export interface Transaction {
   readonly tombstones: Table<TombstoneRow, string>;
   /** Removes all rows of a session in every table, except its tombstone. */
   deleteSession(sessionId: string): void;
+  /**
+   * Removes at most `limit` turns that settled before a time, the oldest first, with their steps and signals.
+   * @returns how many went
+   */
+  deleteTurns(settledBefore: number, limit: number): number;
   /** Hints, once committed, that a turn changed. */
   changed(turnId: string): void;
 }

@@ -96,6 +96,10 @@ export class EmbeddedTurnLedger implements TurnLedger {
   due(limit: number): Promise<string[]> {
     return this.db.write((tx) => offerDueLanes(tx, limit));
   }
+
+  purgeSettled(olderThanMs: number, limit: number): Promise<number> {
+    return this.db.write((tx) => tx.deleteTurns(tx.now - olderThanMs, limit));
+  }
 }
 
 function find(tx: Transaction, turnId: string): TurnRow {

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { type LeaseRow, type TombstoneRow } from '../embedded/rows.js';
+import { type LeaseRow, type TombstoneRow, type TurnRow } from '../embedded/rows.js';
 import { type EmbeddedDatabase, type Transaction } from '../embedded/tables.js';
 import { Journal, MemoryTable } from './memory-table.js';
 import { MemoryCheckpoints, MemoryDocuments, MemoryMessages } from './memory-contents.js';
@@ -70,20 +70,26 @@ export class MemoryDatabase implements EmbeddedDatabase {
       leases,
       tombstones,
       deleteSession: (sessionId) => this.deleteSession(sessionId),
+      deleteTurns: (settledBefore, limit) => this.deleteTurns(this.turns.settledBefore(settledBefore, limit)),
       changed: (turnId) => changed.add(turnId),
     };
   }
 
   private deleteSession(sessionId: string): void {
-    for (const turn of this.turns.ofSession(sessionId)) {
-      for (const step of this.steps.ofTurn(turn.id)) this.steps.delete(step);
-      for (const signal of this.signals.ofTurn(turn.id)) this.signals.delete(signal);
-      this.turns.delete(turn.id);
-    }
+    this.deleteTurns(this.turns.ofSession(sessionId));
     for (const checkpoint of this.checkpoints.ofSession(sessionId)) this.checkpoints.delete(checkpoint);
     for (const message of this.messages.ofSession(sessionId)) this.messages.delete(message);
     for (const document of this.documents.ofSession(sessionId)) this.documents.delete(document);
     this.lanes.delete(sessionId);
     this.sessions.delete(sessionId);
+  }
+
+  private deleteTurns(turns: readonly TurnRow[]): number {
+    for (const { id } of turns) {
+      for (const step of this.steps.ofTurn(id)) this.steps.delete(step);
+      for (const signal of this.signals.ofTurn(id)) this.signals.delete(signal);
+      this.turns.delete(id);
+    }
+    return turns.length;
   }
 }

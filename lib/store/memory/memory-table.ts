@@ -114,8 +114,8 @@ export class GroupIndex<Row> {
 
   remove(group: string, row: Row): void {
     const rows = this.groups.get(group) ?? [];
-    const at = this.from(rows, this.order(row));
-    if (rows[at] === row) rows.splice(at, 1);
+    const at = rows.indexOf(row, this.from(rows, this.order(row)));
+    if (at !== -1) rows.splice(at, 1);
     if (rows.length === 0) this.groups.delete(group);
   }
 

@@ -28,9 +28,13 @@ export class MemoryLanes extends MemoryTable<LaneRow, string> implements LaneTab
   }
 }
 
+/** The one group of an index over all rows. */
+const ALL = '';
+
 export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTable {
   private readonly all = new GroupIndex<TurnRow>((row) => row.position);
   private readonly opened = new GroupIndex<TurnRow>((row) => row.position);
+  private readonly settled = new GroupIndex<TurnRow>((row) => row.settledAt ?? 0);
   private readonly byKey = new Map<string, string>();
 
   constructor(journal: Journal) {
@@ -63,15 +67,23 @@ export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTab
     return [...this.all.of(sessionId)];
   }
 
+  /** The oldest first. */
+  settledBefore(time: number, limit: number): readonly TurnRow[] {
+    const oldest = this.settled.slice(ALL, 0, limit);
+    return oldest.filter(({ settledAt }) => settledAt !== null && settledAt < time);
+  }
+
   protected override added(row: TurnRow): void {
     this.all.add(row.sessionId, row);
-    if (!isTerminal(row.status)) this.opened.add(row.sessionId, row);
+    if (isTerminal(row.status)) this.settled.add(ALL, row);
+    else this.opened.add(row.sessionId, row);
     if (row.idempotencyKey !== null) this.byKey.set(joined(row.sessionId, row.idempotencyKey), row.id);
   }
 
   protected override removed(row: TurnRow): void {
     this.all.remove(row.sessionId, row);
     this.opened.remove(row.sessionId, row);
+    this.settled.remove(ALL, row);
     if (row.idempotencyKey !== null) this.byKey.delete(joined(row.sessionId, row.idempotencyKey));
   }
 }

@@ -36,7 +36,7 @@ import {
   windowOf,
 } from './redis-rows.js';
 import { ACCEPT } from './scripts/turn-accept.js';
-import { CANCEL, DUE, GET_TURN, LIST_TURNS, SIGNAL } from './scripts/turn-change.js';
+import { CANCEL, DUE, GET_TURN, LIST_TURNS, PURGE_SETTLED, SIGNAL } from './scripts/turn-change.js';
 import { CLAIM } from './scripts/turn-claim.js';
 import { RELEASE, RENEW, RETRY, SAVE_STEP, WAIT } from './scripts/turn-hold.js';
 import { type Script } from './scripts/script.js';
@@ -175,6 +175,11 @@ export class RedisTurns implements TurnLedger {
   async due(limit: number): Promise<string[]> {
     const [sessionIds] = await this.db.run<[string[]]>(DUE, limit);
     return sessionIds;
+  }
+
+  async purgeSettled(olderThanMs: number, limit: number): Promise<number> {
+    const [removed] = await this.db.run<[number]>(PURGE_SETTLED, olderThanMs, limit);
+    return removed;
   }
 
   private async change(script: Script, ...args: readonly (string | number)[]): Promise<Turn> {

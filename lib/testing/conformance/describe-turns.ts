@@ -6,6 +6,7 @@ import { describeTurnsDue } from './describe-turns-due.js';
 import { describeTurnsEndOfSession } from './describe-turns-end-of-session.js';
 import { describeTurnsFence } from './describe-turns-fence.js';
 import { describeTurnsIdempotency } from './describe-turns-idempotency.js';
+import { describeTurnsPurge } from './describe-turns-purge.js';
 import { describeTurnsRetry } from './describe-turns-retry.js';
 import { describeTurnsSettle } from './describe-turns-settle.js';
 import { describeTurnsWait } from './describe-turns-wait.js';
@@ -25,5 +26,6 @@ export function describeTurns(context: ConformanceContext): void {
     describe('cancel', () => describeTurnsCancel(context));
     describe('end of the session', () => describeTurnsEndOfSession(context));
     describe('due', () => describeTurnsDue(context));
+    describe('purge', () => describeTurnsPurge(context));
   });
 }

@@ -58,7 +58,17 @@ local function end_turn(turn, status, changes)
   end
   write(key('turn', turn.id), turn, ended)
   redis.call('ZREM', open_key(turn.sessionId), turn.id)
+  redis.call('ZADD', base .. 'settled', now, turn.id)
   changed(turn.id)
+end
+
+-- Removes turns of one session with all that is keyed by them.
+local function remove_turns(session_id, turn_ids)
+  for _, id in ipairs(turn_ids) do
+    redis.call('UNLINK', key('turn', id), key('steps', id), key('signals', id))
+    redis.call('ZREM', key('turns', session_id), id)
+    redis.call('ZREM', base .. 'settled', id)
+  end
 end
 
 -- Writes a lane that nobody runs. Says whether to ring: its head is due now.

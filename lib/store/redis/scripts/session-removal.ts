@@ -9,9 +9,7 @@ export const REMOVAL = /* lua */ `
 local function remove_session(id)
   -- Whoever waits for a turn of the session is told.
   for _, turn_id in ipairs(redis.call('ZRANGE', open_key(id), 0, -1)) do changed(turn_id) end
-  for _, turn_id in ipairs(redis.call('ZRANGE', key('turns', id), 0, -1)) do
-    redis.call('UNLINK', key('turn', turn_id), key('steps', turn_id), key('signals', turn_id))
-  end
+  remove_turns(id, redis.call('ZRANGE', key('turns', id), 0, -1))
   for _, orchestrator in ipairs(redis.call('SMEMBERS', key('orchestrators', id))) do
     remove_checkpoints(orchestrator, id)
   end

@@ -60,6 +60,21 @@ return { 1, session_ids }
 `,
 );
 
+/** ARGV: olderThanMs, limit. */
+export const PURGE_SETTLED = script(
+  'purge-settled',
+  [CONTENTS, LANE],
+  /* lua */ `
+local ids = redis.call('ZRANGE', base .. 'settled', '-inf', '(' .. now - ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])
+for _, id in ipairs(ids) do
+  local turn = redis.call('HMGET', key('turn', id), 'sessionId', 'idempotencyKey')
+  if turn[2] then redis.call('HDEL', key('keys', turn[1]), turn[2]) end
+  remove_turns(turn[1], { id })
+end
+return { 1, #ids }
+`,
+);
+
 export const GET_TURN = query(
   'get-turn',
   [CONTENTS, LANE],

@@ -4,12 +4,14 @@ import { type StepTable, type TurnTable } from '../../embedded/tables.js';
 import { MemoryTable } from '../../memory/memory-table.js';
 import { MemorySteps, MemoryTurns } from '../../memory/memory-turns.js';
 import { LoadedTable } from './loaded-table.js';
-import { places, type Query } from './statement.js';
+import { places, type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
 import { fact, type Lock, type SessionTerm, type Unit } from './unit.js';
 
 /** The head and the one that follows: what most operations look at, however many are queued. */
 const FIRST = 2;
+/** What is known of turns to delete; asked once, because the clock goes on. */
+const SETTLED = 'settled turns';
 
 export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTable {
   private readonly absent = new Set<string>();
@@ -107,6 +109,30 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
         },
       },
     ];
+  }
+
+  /** Turns that nobody else is about to change. */
+  deleteSettled(before: number, limit: number): number {
+    const ids = this.unit.recall<readonly string[]>(SETTLED, () => {
+      const old = statement(
+        `SELECT id FROM {turn} WHERE settled_at < ? ORDER BY settled_at, id LIMIT ? ${this.unit.skipLocked}`,
+        before,
+        limit,
+      );
+      const take: Query['take'] = ({ rows }) => {
+        const found = rows.map(({ id }) => id as string);
+        this.unit.learn(SETTLED, found);
+      };
+      return { queries: [{ ...old, take }] };
+    });
+    if (ids.length === 0) return 0;
+    const remove = (table: string, column: string): void => {
+      this.unit.bulk.push(statement(`DELETE FROM {${table}} WHERE ${column} IN (${places(ids)})`, ...ids));
+    };
+    remove('step', 'turn_id');
+    remove('signal', 'turn_id');
+    remove('turn', 'id');
+    return ids.length;
   }
 
   removed(sessionId: string): void {

@@ -85,6 +85,7 @@ export const CREATE_TABLES: readonly string[] = [
     is_open TINYINT GENERATED ALWAYS AS (IF(settled_at IS NULL, 1, NULL)) STORED,
     UNIQUE KEY {turn_position!} (session_id, position),
     UNIQUE KEY {turn_key!} (session_id, idempotency_key),
+    KEY {turn_settled!} (settled_at),
     KEY {turn_open!} (session_id, is_open, position)
   ) ${OPTIONS}`,
 

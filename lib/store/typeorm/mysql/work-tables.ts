@@ -97,6 +97,7 @@ export class WorkTables {
       leases,
       tombstones,
       deleteSession: (sessionId) => this.deleteSession(sessionId),
+      deleteTurns: (settledBefore, limit) => this.turns.deleteSettled(settledBefore, limit),
       changed: (turnId) => unit.changed.add(turnId),
     };
   }

@@ -72,6 +72,7 @@ export const CREATE_TABLES: readonly string[] = [
   'CREATE UNIQUE INDEX {turn_position!} ON {turn} ("session_id", "position")',
   'CREATE UNIQUE INDEX {turn_key!} ON {turn} ("session_id", "idempotency_key") WHERE "idempotency_key" IS NOT NULL',
   'CREATE INDEX {turn_open!} ON {turn} ("session_id", "position") WHERE "settled_at" IS NULL',
+  'CREATE INDEX {turn_settled!} ON {turn} ("settled_at") WHERE "settled_at" IS NOT NULL',
 
   `CREATE TABLE {step} (
     "turn_id" text COLLATE "C" NOT NULL,

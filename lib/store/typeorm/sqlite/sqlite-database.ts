@@ -28,7 +28,7 @@ const MAX_BATCH = 200;
  * alone. An answer is given only once its commit is on disk.
  */
 export class SqliteDatabase implements EmbeddedDatabase {
-  private readonly tables: Omit<Transaction, 'now' | 'deleteSession' | 'changed'>;
+  private readonly tables: Omit<Transaction, 'now' | 'deleteSession' | 'deleteTurns' | 'changed'>;
   private readonly lanes: SqliteLanes;
   private readonly connection: SqliteConnection;
   private readonly events = new EventEmitter().setMaxListeners(0);
@@ -137,6 +137,7 @@ export class SqliteDatabase implements EmbeddedDatabase {
       ...this.tables,
       now: this.now(),
       deleteSession: (sessionId) => this.deleteSession(sessionId),
+      deleteTurns: (settledBefore, limit) => this.deleteTurns(settledBefore, limit),
       changed: (turnId) => changed.add(turnId),
     };
   }
@@ -155,5 +156,13 @@ export class SqliteDatabase implements EmbeddedDatabase {
       remove(`DELETE FROM {${table}} WHERE session_id = ?`);
     }
     this.tables.sessions.delete(sessionId);
+  }
+
+  private deleteTurns(settledBefore: number, limit: number): number {
+    const old = 'SELECT id FROM {turn} WHERE settled_at < ? ORDER BY settled_at, rowid LIMIT ?';
+    const remove = (sql: string): number => this.connection.statement(sql).run(settledBefore, limit).changes;
+    remove(`DELETE FROM {step} WHERE turn_id IN (${old})`);
+    remove(`DELETE FROM {signal} WHERE turn_id IN (${old})`);
+    return remove(`DELETE FROM {turn} WHERE id IN (${old})`);
   }
 }

@@ -2,6 +2,7 @@ import { TURN_ACCEPT_FUNCTIONS } from './turn-accept-functions.js';
 import { TURN_CLAIM_FUNCTIONS } from './turn-claim-functions.js';
 import { TURN_DUE_FUNCTIONS } from './turn-due-functions.js';
 import { TURN_HOLD_FUNCTIONS } from './turn-hold-functions.js';
+import { TURN_PURGE_FUNCTIONS } from './turn-purge-functions.js';
 import { TURN_SETTLE_FUNCTIONS } from './turn-settle-functions.js';
 import { TURN_SIGNAL_FUNCTIONS } from './turn-signal-functions.js';
 import { TURN_STOP_FUNCTIONS } from './turn-stop-functions.js';
@@ -15,4 +16,5 @@ export const TURN_FUNCTIONS: readonly string[] = [
   ...TURN_HOLD_FUNCTIONS,
   ...TURN_SIGNAL_FUNCTIONS,
   ...TURN_DUE_FUNCTIONS,
+  ...TURN_PURGE_FUNCTIONS,
 ];

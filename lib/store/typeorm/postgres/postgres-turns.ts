@@ -178,10 +178,6 @@ export class PostgresTurns implements TurnLedger {
     return this.call('purge_settled_v1', { older_than_ms: olderThanMs, max_turns: limit });
   }
 
-  purgeSettled(olderThanMs: number, limit: number): Promise<number> {
-    return this.call('purge_settled_v1', { older_than_ms: olderThanMs, max_turns: limit });
-  }
-
   private async change(operation: string, args: Readonly<Record<string, unknown>>): Promise<Turn> {
     const { turn } = await this.call<ChangedTurn>(operation, args);
     return turnOf(turn);

@@ -1,11 +1,8 @@
 import { describeSessionsAdapter } from '../../lib/testing/index.js';
-import { describeMariadb, TEST_SERVERS } from '../support/servers.js';
+import { describeMariadb, MARIADB } from '../support/servers.js';
 import { serverStore } from '../support/stores.js';
 
 describeMariadb('the store on a server', () => {
-  for (const server of TEST_SERVERS.filter(({ name }) => name === 'mariadb')) {
-    const { name, open } = serverStore(server);
-    describeSessionsAdapter(name, open);
-  }
-  it('NST-26 is there', () => expect(TEST_SERVERS.map(({ name }) => name)).toContain('mariadb'));
+  const { name, open } = serverStore(MARIADB);
+  describeSessionsAdapter(name, open);
 });

@@ -6,7 +6,7 @@ import { StoreProcess } from '../support/store-process.js';
 import { STORES, type TestStore } from '../support/stores.js';
 
 /** `npm run test:full` races a thousand times. */
-const RACES = Number(process.env.RACES ?? 60);
+const RACES = numberOfRaces(process.env.RACES ?? '60');
 const AT_ONCE = 10;
 
 type Shared = TestStore & { readonly place: () => TypeormAdapterOptions };
@@ -51,6 +51,11 @@ describe.each(STORES.filter((store): store is Shared => store.place !== undefine
     }
   },
 );
+
+function numberOfRaces(given: string): number {
+  if (/^[1-9]\d*$/.test(given)) return Number(given);
+  throw new Error(`RACES is ${JSON.stringify(given)}; it must be a number of races, 1 or more.`);
+}
 
 async function runAndSettle(process: StoreProcess, sessionId: string): Promise<string> {
   const claim = { holder: randomUUID(), leaseMs: 0, maxAttempts: 100, windows: {} };

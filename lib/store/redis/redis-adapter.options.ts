@@ -1,4 +1,6 @@
+import { inspect } from 'node:util';
 import { type Cluster, type Redis } from 'ioredis';
+import { SessionsConfigurationError } from '../../common/sessions.error.js';
 
 export type RedisClient = Redis | Cluster;
 
@@ -12,4 +14,40 @@ export interface RedisAdapterOptions {
    * and `. _ : -`. Default `agent-sessions`.
    */
   readonly keyPrefix?: string;
+  /**
+   * Milliseconds until an operation without an answer is rejected with `StoreUnavailableError`, its wait for a connection
+   * included; a connection of our own that did not answer is made anew. Default 10 000.
+   */
+  readonly operationTimeoutMs?: number;
+}
+
+export interface ResolvedRedisOptions {
+  readonly client?: RedisClient;
+  readonly url?: string;
+  /** Before every key, with the tag that keeps them together. */
+  readonly base: string;
+  readonly operationTimeoutMs: number;
+}
+
+/** Of a timer in Node. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+/** @throws SessionsConfigurationError for an option that is not allowed */
+export function resolveOptions(options: RedisAdapterOptions): ResolvedRedisOptions {
+  const { client, url, keyPrefix = 'agent-sessions', operationTimeoutMs = 10_000 } = options;
+  if ((client === undefined) === (url === undefined)) {
+    throw new SessionsConfigurationError('redisAdapter: give either client, an ioredis client, or url.');
+  }
+  // The prefix becomes part of every key, and braces have a meaning there.
+  if (!/^[A-Za-z0-9._:-]{1,100}$/.test(keyPrefix)) {
+    throw new SessionsConfigurationError(
+      `redisAdapter: keyPrefix is ${inspect(keyPrefix)}; it must be 1 to 100 letters, digits and . _ : -`,
+    );
+  }
+  if (!(Number.isFinite(operationTimeoutMs) && operationTimeoutMs >= 1 && operationTimeoutMs <= LONGEST_TIMEOUT_MS)) {
+    throw new SessionsConfigurationError(
+      `redisAdapter: operationTimeoutMs is ${inspect(operationTimeoutMs)}; it must be a number of milliseconds, 1 to ${LONGEST_TIMEOUT_MS}.`,
+    );
+  }
+  return { client, url, base: `{${keyPrefix}}:`, operationTimeoutMs };
 }

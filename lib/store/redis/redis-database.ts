@@ -1,5 +1,6 @@
 import { type RedisClient } from './redis-adapter.options.js';
-import { asStoreError, isUnknownScript } from './redis-errors.js';
+import { type RedisConnection } from './redis-connection.js';
+import { isUnknownScript } from './redis-errors.js';
 import { granted, type Reply } from './redis-refusals.js';
 import { type Script } from './scripts/script.js';
 
@@ -9,17 +10,12 @@ export class RedisDatabase {
     /** Before every key, with the tag that keeps them together. */
     private readonly base: string,
     /** @throws StoreUnavailableError while it is not open */
-    private readonly client: () => RedisClient,
+    private readonly connection: () => RedisConnection,
   ) {}
 
   /** @throws StoreUnavailableError; the typed error that the script refused with */
   async run<T extends readonly unknown[]>(script: Script, ...args: readonly (string | number)[]): Promise<T> {
-    const client = this.client();
-    try {
-      return granted(await this.evaluate(client, script, args));
-    } catch (error) {
-      throw asStoreError(error);
-    }
+    return granted(await this.connection().call((client) => this.evaluate(client, script, args)));
   }
 
   private async evaluate(

@@ -1,11 +1,30 @@
 import { SessionsError, StoreUnavailableError } from '../../common/sessions.error.js';
+import { DeadlineError } from '../deadline.js';
 
-export function isUnknownScript(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('NOSCRIPT');
+/** As in `OOM command not allowed ...`; '' when Redis did not answer. */
+function codeOf(error: unknown): string {
+  const isAnswer = error instanceof Error && error.name === 'ReplyError';
+  return isAnswer ? (/^[A-Z]+(?= )/.exec(error.message)?.[0] ?? '') : '';
 }
 
-/** A typed error as it is; anything else as StoreUnavailableError. */
+export function isUnknownScript(error: unknown): boolean {
+  return codeOf(error) === 'NOSCRIPT';
+}
+
+/** The user may not, or the server does not have the command. */
+export function isForbidden(error: unknown): boolean {
+  return codeOf(error) === 'NOPERM' || (error instanceof Error && error.message.startsWith('ERR unknown command'));
+}
+
+/** Whether another connection may lead to the server that takes writes now. */
+export function isReadOnly(error: unknown): boolean {
+  return codeOf(error) === 'READONLY';
+}
+
+/** Typed errors of the domain pass; whatever Redis or its client says becomes "the store is unavailable". */
 export function asStoreError(error: unknown): SessionsError {
   if (error instanceof SessionsError) return error;
-  return new StoreUnavailableError('The Redis store did not carry out the operation.', { cause: error });
+  const code = codeOf(error);
+  const why = error instanceof DeadlineError ? `: ${error.message}` : code === '' ? '.' : ` (${code}).`;
+  return new StoreUnavailableError(`The Redis store failed${why}`, { cause: error });
 }

@@ -35,7 +35,9 @@ export function describeTurnsFence(context: ConformanceContext): void {
 
     const claims = await Promise.all(Array.from({ length: 20 }, () => lane.claim()));
 
-    expect(claims.flatMap((claimed) => claimed?.hold.fence ?? [])).toEqual([hold.fence + 1]);
+    const fences = claims.flatMap((claimed) => claimed?.hold.fence ?? []);
+    expect(fences).toHaveLength(1);
+    expect(fences[0]).toBeGreaterThan(hold.fence);
   });
 
   it('TRN-03 gives every claim a fence above the one before', async () => {
@@ -54,8 +56,8 @@ export function describeTurnsFence(context: ConformanceContext): void {
     const { next } = await lane.settle(note(await lane.take()), {}, lane.claimRequest());
     if (next) note(next);
 
-    const [first] = fences;
-    expect(fences).toEqual([0, 1, 2, 3, 4, 5].map((more) => first + more));
+    expect(fences).toHaveLength(6);
+    for (const [i, fence] of fences.entries()) expect(fence).toBeGreaterThan(fences[i - 1] ?? 0);
   });
 
   it('TRN-03 answers a claim that is sent twice with the same hold', async () => {
@@ -77,7 +79,9 @@ export function describeTurnsFence(context: ConformanceContext): void {
 
     await lane.adapter.turns.renew(hold, SHORT_MS);
     await lane.elapse(SHORT_MS);
-    expect(await lane.take()).toMatchObject({ hold: { turnId: hold.turnId, fence: hold.fence + 1 } });
+    const later = (await lane.take()).hold;
+    expect(later.turnId).toBe(hold.turnId);
+    expect(later.fence).toBeGreaterThan(hold.fence);
   });
 
   it('TRN-03 keeps others out for longer when the lease is renewed', async () => {

@@ -1,5 +1,5 @@
 import { CONTENTS } from './contents.js';
-import { query, script } from './script.js';
+import { query, script, thrifty } from './script.js';
 
 /** ARGV: orchestrator, session, index, text, keep or ''. */
 export const APPEND_CHECKPOINT = script(
@@ -52,7 +52,7 @@ return { 1, redis.call('ZRANGE', key('checkpointed', ARGV[1]), ARGV[2], ARGV[3],
 `,
 );
 
-export const PRUNE_CHECKPOINTS = script(
+export const PRUNE_CHECKPOINTS = thrifty(
   'prune-checkpoints',
   [CONTENTS],
   /* lua */ `
@@ -60,7 +60,7 @@ return { 1, prune_checkpoints(ARGV[1], ARGV[2], tonumber(ARGV[3])) }
 `,
 );
 
-export const DELETE_CHECKPOINTS = script(
+export const DELETE_CHECKPOINTS = thrifty(
   'delete-checkpoints',
   [CONTENTS],
   /* lua */ `

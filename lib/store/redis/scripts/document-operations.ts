@@ -1,4 +1,4 @@
-import { query, script } from './script.js';
+import { query, script, thrifty } from './script.js';
 
 /** A document is a hash that Redis expires; `expiring` and `documents:session` are for those who clean up. */
 const DOCUMENTS = /* lua */ `
@@ -63,7 +63,7 @@ return { 1, 1 }
 );
 
 /** ARGV: document, session. */
-export const DELETE_DOCUMENT = script(
+export const DELETE_DOCUMENT = thrifty(
   'delete-document',
   [DOCUMENTS],
   /* lua */ `
@@ -76,7 +76,7 @@ return { 1, was_live }
 );
 
 /** The documents themselves are gone, or as good as: this takes them out of the indexes. ARGV: limit. */
-export const DELETE_EXPIRED_DOCUMENTS = script(
+export const DELETE_EXPIRED_DOCUMENTS = thrifty(
   'delete-expired-documents',
   [],
   /* lua */ `

@@ -1,4 +1,4 @@
-import { script } from './script.js';
+import { thrifty } from './script.js';
 
 const LEASES = /* lua */ `
 local lease_key = key('lease', ARGV[1])
@@ -10,7 +10,7 @@ end
 `;
 
 /** ARGV: name, holder, ttlMs. */
-export const ACQUIRE_LEASE = script(
+export const ACQUIRE_LEASE = thrifty(
   'acquire-lease',
   [LEASES],
   /* lua */ `
@@ -24,7 +24,7 @@ return { 1, fence }
 );
 
 /** The row stays when it lapses, so that the fence goes on. ARGV: name, holder, fence, ttlMs. */
-export const RENEW_LEASE = script(
+export const RENEW_LEASE = thrifty(
   'renew-lease',
   [LEASES],
   /* lua */ `

@@ -8,9 +8,17 @@ export interface Script {
   readonly sha: string;
 }
 
-/** A script that writes. @param parts of which it is made, in the order of what they need of each other */
+/**
+ * A script that writes, which Redis refuses as a whole when it is out of memory.
+ * @param parts of which it is made, in the order of what they need of each other
+ */
 export function script(name: string, parts: readonly string[], body: string): Script {
   return compose(name, '#!lua', parts, body);
+}
+
+/** A script that makes room, or keeps what is there, so that Redis runs it also when it is out of memory. */
+export function thrifty(name: string, parts: readonly string[], body: string): Script {
+  return compose(name, '#!lua flags=allow-oom', parts, body);
 }
 
 /** A script that only reads, which Redis also runs when it is out of memory. */

@@ -1,6 +1,6 @@
 import { CONTENTS } from './contents.js';
 import { LANE } from './lane.js';
-import { script } from './script.js';
+import { script, thrifty } from './script.js';
 import { SESSIONS } from './sessions.js';
 
 export const TOUCH_SESSION = script(
@@ -46,7 +46,7 @@ return { 1, detach(session, ARGV[2]) }
 `,
 );
 
-export const EXPIRE_SESSION = script(
+export const EXPIRE_SESSION = thrifty(
   'expire-session',
   [CONTENTS, LANE, SESSIONS],
   /* lua */ `

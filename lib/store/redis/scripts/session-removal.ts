@@ -1,6 +1,6 @@
 import { CONTENTS } from './contents.js';
 import { LANE } from './lane.js';
-import { script } from './script.js';
+import { thrifty } from './script.js';
 import { SESSIONS } from './sessions.js';
 
 /** Needs CONTENTS, LANE and SESSIONS. */
@@ -26,7 +26,7 @@ local function remove_session(id)
 end
 `;
 
-export const DELETE_SESSION = script(
+export const DELETE_SESSION = thrifty(
   'delete-session',
   [CONTENTS, LANE, SESSIONS, REMOVAL],
   /* lua */ `
@@ -34,7 +34,7 @@ return { 1, remove_session(ARGV[1]) and 1 or 0 }
 `,
 );
 
-export const ERASE_SESSION = script(
+export const ERASE_SESSION = thrifty(
   'erase-session',
   [CONTENTS, LANE, SESSIONS, REMOVAL],
   /* lua */ `

@@ -1,6 +1,6 @@
 import { CONTENTS } from './contents.js';
 import { LANE } from './lane.js';
-import { script } from './script.js';
+import { thrifty } from './script.js';
 import { REMOVAL } from './session-removal.js';
 import { SESSIONS } from './sessions.js';
 
@@ -12,7 +12,7 @@ local function idle_members(state, active_before, offset, limit)
 end
 `;
 
-export const SUSPEND_STALE = script(
+export const SUSPEND_STALE = thrifty(
   'suspend-stale',
   [SESSIONS, IDLE],
   /* lua */ `
@@ -26,7 +26,7 @@ return { 1, suspended }
 );
 
 /** ARGV: idleMs or '', maxMs or '', limit. */
-export const EXPIRE_STALE = script(
+export const EXPIRE_STALE = thrifty(
   'expire-stale',
   [CONTENTS, LANE, SESSIONS, IDLE],
   /* lua */ `
@@ -73,7 +73,7 @@ return { 1, changes }
 `,
 );
 
-export const PURGE_EXPIRED = script(
+export const PURGE_EXPIRED = thrifty(
   'purge-expired',
   [CONTENTS, LANE, SESSIONS, REMOVAL],
   /* lua */ `

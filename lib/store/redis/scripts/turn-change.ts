@@ -1,6 +1,6 @@
 import { CONTENTS } from './contents.js';
 import { LANE } from './lane.js';
-import { query, script } from './script.js';
+import { query, script, thrifty } from './script.js';
 
 /** What anybody may do with a turn, and the reads. */
 
@@ -61,7 +61,7 @@ return { 1, session_ids }
 );
 
 /** ARGV: olderThanMs, limit. */
-export const PURGE_SETTLED = script(
+export const PURGE_SETTLED = thrifty(
   'purge-settled',
   [CONTENTS, LANE],
   /* lua */ `

@@ -1,10 +1,10 @@
 import { CONTENTS } from './contents.js';
 import { LANE } from './lane.js';
-import { script } from './script.js';
+import { script, thrifty } from './script.js';
 
 /** What the holder of a turn may do besides settling it. */
 
-export const RENEW = script(
+export const RENEW = thrifty(
   'renew',
   [CONTENTS, LANE],
   /* lua */ `

@@ -1,0 +1,27 @@
+/** By when an operation must have its answer. */
+export class Deadline {
+  private readonly end: number;
+
+  constructor(private readonly ms: number) {
+    this.end = performance.now() + ms;
+  }
+
+  /** What the promise gives. @throws DeadlineError when it has not settled by then; whatever it gives later is dropped */
+  async wait<T>(promise: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const over = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new DeadlineError(this.ms)), Math.max(0, this.end - performance.now()));
+    });
+    try {
+      return await Promise.race([promise, over]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+export class DeadlineError extends Error {
+  constructor(ms: number) {
+    super(`There was no answer within ${ms} ms.`);
+  }
+}

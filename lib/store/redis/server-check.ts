@@ -1,0 +1,55 @@
+import { type Logger } from '@nestjs/common';
+import { type Redis } from 'ioredis';
+import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { type RedisConnection } from './redis-connection.js';
+import { isForbidden } from './redis-errors.js';
+import { COMMANDS, FORBIDDEN_COMMANDS } from './scripts/permissions.js';
+import { describeServer, judgeServer, reportOf } from './server-report.js';
+
+/**
+ * Says once what the servers are like, and warns of what an operator should change.
+ * @throws SessionsConfigurationError, StoreUnavailableError when turns cannot be kept there
+ */
+export async function checkServer(connection: RedisConnection, base: string, logger: Logger): Promise<void> {
+  const servers = connection.primaries();
+  for (const server of servers) {
+    const info = await connection.call(() => unlessForbidden(server.info(), undefined));
+    if (info === undefined) {
+      logger.warn('Redis: the user may not call INFO, so it is unknown what survives. Allow +info.');
+      continue;
+    }
+    const config = await connection.call(() => unlessForbidden(configOf(server), []));
+    const report = reportOf(info, config);
+    const warnings = judgeServer(report);
+    logger.log(`${describeServer(report)}.`);
+    for (const warning of warnings) logger.warn(`Redis: ${warning}`);
+    if (info.includes('\ncluster_enabled:1') && !('nodes' in connection.client)) {
+      logger.warn('Redis: the server is a node of a cluster; give a client that is an ioredis Cluster.');
+    }
+  }
+  await checkPermissions(connection, base);
+}
+
+/** A script that may not call a command fails in the middle, so it must be known before. */
+async function checkPermissions(connection: RedisConnection, base: string): Promise<void> {
+  const forbidden = await connection.call((client) => client.eval(FORBIDDEN_COMMANDS, 1, base, ...COMMANDS));
+  const named = (forbidden as string[]).map((command) => `+${command.toLowerCase()}`);
+  if (named.length === 0) return;
+  throw new SessionsConfigurationError(
+    `redisAdapter: the Redis user may not do all that scripts need on keys and channels that begin with ${base}` +
+      ` Allow ${named.join(' ')} ~${base}* &${base}*`,
+  );
+}
+
+async function unlessForbidden<T>(answer: Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isForbidden(error)) return otherwise;
+    throw error;
+  }
+}
+
+async function configOf(server: Redis): Promise<string[]> {
+  return (await server.config('GET', 'appendfsync', 'save')) as string[];
+}

@@ -9,6 +9,8 @@ import { type Turn } from './turn.js';
 
 /** A visit ends after this long even when fewer turns than `maxTurnsPerVisit` ran. */
 const MAX_VISIT_MS = 100;
+/** How often running turns are looked at for a cancel of another process, where no hint tells of it (TRN-09). */
+const CANCEL_POLL_MS = 500;
 
 /**
  * Runs turns: visits the lane of each session that the queue rings for, claims its head, runs it, and goes on with the
@@ -19,13 +21,16 @@ export class TurnWorker {
   private readonly attempts = new Map<string, TurnAttempt>();
   private readonly unknown = new Set<string>();
   private unsubscribe: (() => void) | null = null;
+  private poll: NodeJS.Timeout | null = null;
   private stopping = false;
   private graceOver = false;
 
   constructor(private readonly runtime: TurnRuntime) {}
 
   async start(): Promise<void> {
-    this.unsubscribe = this.runtime.hints.subscribe((turnId) => void this.attempts.get(turnId)?.checkCancelled());
+    const { hints } = this.runtime;
+    this.unsubscribe = hints.subscribe((turnId) => void this.attempts.get(turnId)?.checkCancelled());
+    if (hints.reach !== 'store') this.poll = setInterval(() => this.checkCancelled(), CANCEL_POLL_MS);
     await this.runtime.queue.process((sessionId) => this.visit(sessionId));
   }
 
@@ -40,6 +45,11 @@ export class TurnWorker {
     await this.runtime.queue.close();
     clearTimeout(grace);
     this.unsubscribe?.();
+    if (this.poll) clearInterval(this.poll);
+  }
+
+  private checkCancelled(): void {
+    for (const attempt of this.attempts.values()) void attempt.checkCancelled();
   }
 
   private async visit(sessionId: string): Promise<void> {

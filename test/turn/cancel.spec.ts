@@ -1,6 +1,5 @@
 import {
   defineOrchestrator,
-  memoryAdapter,
   reply,
   type TurnContext,
   TurnCancelledError,
@@ -8,6 +7,7 @@ import {
 } from 'nestjs-agent-sessions';
 import { aborted, gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
+import { STORES } from '../support/stores.js';
 
 // TRN-09 has a second half, `turnTimeoutMs`, that is not built yet: its id is not at the front of these titles.
 describe.each(LIVE_STORES)('cancelling a turn over $name (TRN-09)', ({ open }) => {
@@ -149,17 +149,19 @@ describe.each(LIVE_STORES)('cancelling a turn over $name (TRN-09)', ({ open }) =
   });
 });
 
-it('a turn is cancelled from another process than the one that runs it, within a second (TRN-09)', async () => {
-  const adapter = memoryAdapter();
+it.each(STORES)('a turn on $name is cancelled by another client within a second (TRN-09)', async ({ open }) => {
+  const { adapter, connect } = open();
   const { desk, started, stoppedAt } = listeningDesk();
   const worker = await startApplication({ adapter, orchestrators: [desk] });
-  const { turns } = await startApplication({ adapter });
+  const other = (await connect?.()) ?? adapter;
+  if (other !== adapter) await other.init?.();
   const { id } = await worker.handle(desk).submit('wait', { sessionId: await worker.session() });
   await eventually(() => started.length === 1);
   const askedAt = performance.now();
-  await turns.cancel(id);
-  await rejection(turns.result(id), TurnCancelledError);
+  await other.turns.cancel(id, 'cancel');
+  await rejection(worker.turns.result(id), TurnCancelledError);
   expect(stoppedAt[0] - askedAt).toBeLessThan(1000);
+  if (other !== adapter) await other.close?.();
 });
 
 /** 'wait' runs until it is stopped; everything else is answered at once and leaves a mark in the state. */

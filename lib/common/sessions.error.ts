@@ -70,9 +70,21 @@ export class TooLargeError extends SessionsError {
 }
 
 /**
- * The store could not be reached or refused the operation. HTTP 503.
- * Never a "not found": what the store holds is unknown, and trying again is safe.
+ * The store could not be reached, did not answer in time, or refused the operation. HTTP 503.
+ * Never a "not found": what the store holds is unknown. Sending the same call again is safe, whatever `maybeApplied` says:
+ * what was done is not done twice. (But `ConversationLog.append` outside a turn appends again.)
  */
 export class StoreUnavailableError extends SessionsError {
   readonly code = 'STORE_UNAVAILABLE';
+  /**
+   * `false`: certainly nothing was written: there was no connection, or the store refused and rolled back.
+   * `true`: the answer was lost, so the write may have happened, or may happen still.
+   */
+  readonly maybeApplied: boolean;
+
+  /** @param options `maybeApplied` is true unless it is certain that nothing was written */
+  constructor(message: string, options: ErrorOptions & { readonly maybeApplied?: boolean } = {}) {
+    super(message, options);
+    this.maybeApplied = options.maybeApplied ?? true;
+  }
 }

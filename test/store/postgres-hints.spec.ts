@@ -3,6 +3,7 @@ import { Logger } from '@nestjs/common';
 import { SessionStore, type SessionsAdapter, type TurnHold } from 'nestjs-agent-sessions';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import pg from 'pg';
+import { eventually } from '../support/eventually.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { describePostgres } from '../support/servers.js';
 
@@ -43,8 +44,10 @@ describePostgres('hints of the PostgreSQL store without LISTEN', () => {
     const client = new pg.Client(url);
     await client.connect();
     const listener = `FROM pg_stat_activity WHERE query LIKE 'LISTEN "${tablePrefix}%'`;
-    const ended = await client.query(`SELECT pg_terminate_backend(pid, 5000) ${listener}`);
-    await client.end();
+    const ended = await client.query(`SELECT pg_terminate_backend(pid) ${listener}`);
     expect(ended.rowCount).toBe(1);
+    // Not by the server's own wait, which is longer than the pause before the store listens again.
+    await eventually(async () => (await client.query(`SELECT 1 ${listener}`)).rowCount === 0);
+    await client.end();
   }
 });

@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { type AtomicSessionStoreAdapter, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { eventually } from '../support/eventually.js';
+import { openWithTurn, succeeds, unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { describeServers } from '../support/servers.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
+
+const COMMIT = /\bCOMMIT\b/;
+const SETTLED = { status: 'completed', keepCheckpoints: 'all' } as const;
 
 describeServers('a server that fails', ({ type, url }) => {
   let proxy: TcpProxy;
@@ -27,20 +31,22 @@ describeServers('a server that fails', ({ type, url }) => {
 
   it('NST-05 stops the start with a typed error while it is down', async () => {
     proxy.cut();
-    await expect(store.init?.()).rejects.toThrow(StoreUnavailableError);
+    await expect(store.init?.()).rejects.toMatchObject(unavailable(false));
 
     proxy.restore();
     await expect(store.init?.()).resolves.toBeUndefined();
   });
 
   it('NST-05 is never taken for "not found" while it is gone, and goes on where it was when it is back', async () => {
-    await openWithTurn();
+    const { turn } = await openWithTurn(store, sessionId);
     proxy.cut();
+    // The connections that were open are found out; for what comes then, there is none.
+    await Promise.allSettled(Array.from({ length: 5 }, () => store.ping()));
 
     const calls = [
       () => store.ping(),
       () => store.sessions.fetchById(sessionId),
-      () => store.turns.get('first'),
+      () => store.turns.get(turn.id),
       () => store.turns.list({ sessionId }),
       () => store.turns.claim(sessionId, claimRequest('a')),
       () => store.checkpoints.load('desk', sessionId),
@@ -48,41 +54,60 @@ describeServers('a server that fails', ({ type, url }) => {
       () => store.state.get({ namespace: 'n', scope: '', sessionId, key: 'k' }),
       () => store.leases.acquire(randomUUID(), 'a', 1000),
     ];
-    for (const call of calls) await expect(call()).rejects.toThrow(StoreUnavailableError);
+    for (const call of calls) await expect(call()).rejects.toMatchObject(unavailable(false));
 
     proxy.restore();
     await succeeds(() => store.ping());
-    expect(await store.turns.claim(sessionId, claimRequest('a'))).toMatchObject({ turn: { status: 'running' } });
+    expect(await store.turns.get(turn.id)).toMatchObject({ status: 'running' });
     expect(await store.turns.list({ sessionId })).toHaveLength(1);
   });
 
   it('TRN-01 an accept whose answer was lost is sent again without harm', async () => {
-    await openWithTurn();
-    const request = { ...turnRequest(randomUUID()), sessionId };
+    await openWithTurn(store, sessionId);
+    const request = turnRequest(randomUUID(), { sessionId });
     await loseAnswerOf(
       () => store.turns.accept(request),
       async (control) => (await control.turns.get(request.id)) !== null,
     );
 
-    expect(await store.turns.accept(request)).toMatchObject({ turn: { id: request.id, position: 2 } });
+    expect(await store.turns.accept(request)).toMatchObject({ duplicate: true, turn: { position: 2 } });
     expect(await store.turns.list({ sessionId })).toHaveLength(2);
   });
 
   it('TRN-01 a settle whose answer was lost is sent again without harm', async () => {
-    const { hold } = await openWithTurn();
-    const message = { id: randomUUID(), role: 'assistant' as const, content: 'hi' };
-    const settlement = { status: 'completed' as const, messages: [message], keepCheckpoints: 'all' as const };
+    const { hold } = await openWithTurn(store, sessionId);
+    const messages = [{ id: randomUUID(), role: 'assistant' as const, content: 'hi' }];
     await loseAnswerOf(
-      () => store.turns.settle(hold, settlement),
+      () => store.turns.settle(hold, { ...SETTLED, messages }),
       async (control) => (await control.turns.get(hold.turnId))?.status === 'completed',
     );
 
-    expect(await store.turns.settle(hold, settlement)).toMatchObject({ turn: { status: 'completed' } });
+    expect(await store.turns.settle(hold, { ...SETTLED, messages })).toMatchObject({ turn: { status: 'completed' } });
     expect(await store.conversations.page(sessionId)).toHaveLength(1);
   });
 
-  it('TRN-10 hints are heard again after the connection was lost', async () => {
-    const { turnId } = (await openWithTurn()).hold;
+  it('TRN-01 says whether the write may have happened, where the commit is a statement of its own', async () => {
+    store = newStore(severalStatements);
+    await openWithTurn(store, sessionId);
+    const [before, at] = ['before', 'at'].map((id) => turnRequest(`${id} ${sessionId}`, { sessionId }));
+    await breakDuring(() => store.turns.accept(before), false);
+    expect(await store.turns.get(before.id)).toBeNull();
+
+    await breakDuring(() => store.turns.accept(at), true, COMMIT);
+    expect(await store.turns.accept(at)).toMatchObject({ turn: { position: 2 } });
+  });
+
+  it('TRN-01 says that nothing was written when the connection breaks during a read', async () => {
+    const { turn } = await openWithTurn(store, sessionId);
+    await breakDuring(() => store.turns.get(turn.id), false);
+    await breakDuring(() => store.turns.list({ sessionId }), false);
+    await breakDuring(() => store.sessions.fetchById(sessionId), false);
+  });
+
+  it('TRN-10 hints are heard again after the connection was lost, also of a store that was opened again', async () => {
+    await store.init?.();
+    await store.close?.();
+    const { turnId } = (await openWithTurn(store, sessionId)).hold;
     proxy.cut();
     proxy.restore();
     await succeeds(() => store.ping());
@@ -96,52 +121,49 @@ describeServers('a server that fails', ({ type, url }) => {
   });
 
   it('NST-05 a pool that is smaller than the work makes it wait, not fail', async () => {
-    store = newStore(proxy.url, 2);
-    await openWithTurn();
+    store = newStore({ poolSize: 2 });
+    await openWithTurn(store, sessionId);
 
-    const turns = Array.from({ length: 60 }, () => store.turns.accept({ ...turnRequest(randomUUID()), sessionId }));
+    const turns = Array.from({ length: 60 }, () => store.turns.accept(turnRequest(randomUUID(), { sessionId })));
     expect(new Set((await Promise.all(turns)).map(({ turn }) => turn.position)).size).toBe(60);
   });
 
-  /** The connection breaks between what is sent and its answer. */
+  /** The connection breaks between the commit and its answer. */
   async function loseAnswerOf(call: () => Promise<unknown>, isDone: (control: SessionsAdapter) => Promise<boolean>) {
-    const control = newStore(url);
+    const control = newStore({ url });
     await control.init?.();
-    proxy.swallowAnswers();
+    // PostgreSQL's one round trip ends with the commit; MySQL's last one says so.
+    proxy.swallowAnswers(type === 'postgres' ? undefined : COMMIT);
     const lost = call();
-    // One round trip: it is done, and nobody could know. Where there are several, the first answer is missed.
-    if (type === 'postgres') await eventually(() => isDone(control));
+    void lost.catch(() => {});
+    await eventually(() => isDone(control));
     proxy.cut();
-    await expect(lost).rejects.toThrow(StoreUnavailableError);
+    await expect(lost).rejects.toMatchObject(unavailable(true));
     await control.close?.();
     proxy.restore();
     await succeeds(() => store.ping());
   }
 
-  /** Tries until it does. */
-  async function succeeds(work: () => Promise<unknown>, limitMs = 10_000): Promise<void> {
-    const attempt = (): Promise<boolean> =>
-      work().then(
-        () => true,
-        () => false,
-      );
-    await eventually(attempt, { limitMs });
+  /** @param at what is sent when the connection breaks, without an answer to it; by default the first */
+  async function breakDuring(call: () => Promise<unknown>, maybeApplied: boolean, at?: RegExp): Promise<void> {
+    const { withheld } = proxy;
+    proxy.swallowAnswers(at);
+    const lost = call();
+    void lost.catch(() => {});
+    await eventually(() => proxy.withheld > withheld);
+    proxy.cut();
+    await expect(lost).rejects.toMatchObject(unavailable(maybeApplied));
+    proxy.restore();
+    await succeeds(() => store.ping());
   }
 
+  /** PostgreSQL commits by the call itself, unless the default isolation level is another. */
+  const severalStatements =
+    type === 'postgres' ? { extra: { options: '-c default_transaction_isolation=serializable' } } : {};
   const prefix = `f${randomUUID().slice(0, 8)}_`;
 
-  function newStore(at = proxy.url, poolSize = 5): SessionsAdapter {
-    return typeormAdapter({ dataSource: { type, url: at, poolSize }, tablePrefix: prefix, migrationsRun: true });
-  }
-
-  /** A session with a turn that runs. */
-  async function openWithTurn() {
-    await store.init?.();
-    const draft = { id: sessionId, userId: 'ann', attachedSurfaces: [], metadata: {} };
-    await (store.sessions as AtomicSessionStoreAdapter).create(draft, { policy: 'share', maxSurfaces: 1 });
-    await store.turns.accept({ ...turnRequest(randomUUID()), sessionId });
-    const claimed = await store.turns.claim(sessionId, claimRequest('a'));
-    if (!claimed) throw new Error('Nothing was claimed.');
-    return claimed;
+  function newStore(options: object = {}): SessionsAdapter {
+    const dataSource = { type, url: proxy.url, poolSize: 5, ...options };
+    return typeormAdapter({ dataSource, tablePrefix: prefix, migrationsRun: true });
   }
 });

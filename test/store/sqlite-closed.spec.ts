@@ -1,10 +1,6 @@
 import { join } from 'node:path';
-import {
-  type AtomicSessionStoreAdapter,
-  type SurfaceRules,
-  type SessionsAdapter,
-  StoreUnavailableError,
-} from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter, type SurfaceRules, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
 
@@ -77,8 +73,8 @@ describe('a SQLite store that is not open', () => {
   });
 
   it.each(Object.entries(CALLS))('NST-05 %s is refused as unavailable before init and after close', async (_, call) => {
-    await expect(call(never)).rejects.toBeInstanceOf(StoreUnavailableError);
-    await expect(call(closed)).rejects.toBeInstanceOf(StoreUnavailableError);
+    await expect(call(never)).rejects.toMatchObject(unavailable(false));
+    await expect(call(closed)).rejects.toMatchObject(unavailable(false));
   });
 
   it('NST-05 closes twice without harm, and opens again', async () => {

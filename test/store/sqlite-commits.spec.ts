@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { type NewMessage, SessionNotFoundError, SessionStore, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { type NewMessage, SessionNotFoundError, SessionStore } from 'nestjs-agent-sessions';
+import { unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { type OpenFile, openFile } from '../support/sqlite-file.js';
 import { temporaryFolder } from '../support/stores.js';
@@ -104,8 +105,7 @@ describe('commits of the SQLite store', () => {
 
     const answers = await Promise.allSettled([accept('first'), store.ports.turns.cancel('before', 'cancel')]);
 
-    for (const answer of answers)
-      expect(answer).toMatchObject({ reason: expect.any(StoreUnavailableError) as unknown });
+    for (const answer of answers) expect(answer).toMatchObject({ reason: unavailable(false) });
     expect(await turnIds()).toEqual(['before']);
     expect(await store.ports.turns.get('before')).toMatchObject({ status: 'queued' });
     expect(heard).toEqual([]);
@@ -123,10 +123,29 @@ describe('commits of the SQLite store', () => {
 
     const accepted = ['small', 'large', 'small too'].filter((_, index) => answers[index].status === 'fulfilled');
     expect(await turnIds()).toEqual(['before', ...accepted]);
-    expect(answers[1]).toMatchObject({ reason: expect.any(StoreUnavailableError) as unknown });
+    expect(answers[1]).toMatchObject({ reason: unavailable(false) });
     store.connection.pragma('max_page_count = 1000000');
     await store.ports.turns.accept(large);
     expect(await turnIds()).toEqual(['before', ...accepted, 'large']);
+  });
+
+  it('NST-05 leaves nothing of a settle for which the disk has no room, and does it when there is', async () => {
+    await accept('first');
+    const claimed = await store.ports.turns.claim('s', claimRequest('a'));
+    if (!claimed) throw new Error('Nothing was claimed.');
+    const messages: NewMessage[] = [{ id: 'm', role: 'user', content: 'x'.repeat(1_000_000) }];
+    const settle = () =>
+      store.ports.turns.settle(claimed.hold, { status: 'completed', messages, keepCheckpoints: 'all' });
+    store.connection.pragma(`max_page_count = ${store.connection.pragma('page_count', { simple: true }) as number}`);
+
+    await expect(settle()).rejects.toMatchObject(unavailable(false));
+    await expect(settle()).rejects.toThrow('SQLITE_FULL');
+    expect(await store.ports.turns.get('first')).toMatchObject({ status: 'running' });
+    expect(await store.ports.conversations.page('s')).toEqual([]);
+
+    store.connection.pragma('max_page_count = 1000000');
+    expect(await settle()).toMatchObject({ turn: { status: 'completed' } });
+    expect(await store.ports.conversations.page('s')).toHaveLength(1);
   });
 
   it('NST-05 finishes what was asked for before it closes', async () => {

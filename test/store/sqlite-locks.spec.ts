@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { SessionStore, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { unavailable } from '../support/faults.js';
 import { turnRequest } from '../support/ledger-requests.js';
 import { temporaryFolder } from '../support/stores.js';
 
@@ -53,7 +54,7 @@ describe('a SQLite file that somebody else writes to', () => {
 
     const refused = store.turns.accept(turnRequest('refused'));
 
-    await expect(refused).rejects.toBeInstanceOf(StoreUnavailableError);
+    await expect(refused).rejects.toMatchObject(unavailable(false));
     await expect(refused).rejects.toThrow('SQLITE_BUSY');
     unlock();
     await store.turns.accept(turnRequest('accepted'));

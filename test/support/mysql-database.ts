@@ -30,7 +30,7 @@ export async function openMysql(poolSize: number): Promise<OpenMysql> {
   const options: DataSourceOptions = { type: 'mysql', url };
   await runMigrations(options, tablePrefix);
   const place = placeOf(options, tablePrefix);
-  const pool = await MysqlPool.open({ ...options, poolSize }, place);
+  const pool = await MysqlPool.open({ ...options, poolSize }, place, 10_000);
   const ports = embeddedPorts(new MysqlDatabase(() => pool));
   return {
     ports,
@@ -38,7 +38,7 @@ export async function openMysql(poolSize: number): Promise<OpenMysql> {
     options,
     tablePrefix,
     place,
-    query: async (sql) => (await pool.use((connection) => connection.run([statement(sql)])))[0].rows,
+    query: async (sql) => (await pool.use(pool.deadline(), (connection) => connection.run([statement(sql)])))[0].rows,
     close: () => pool.close(),
   };
 }

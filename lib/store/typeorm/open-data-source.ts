@@ -1,5 +1,8 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
+import { StoreUnavailableError } from '../../common/sessions.error.js';
+import { Deadline } from './deadline.js';
+import { dialectOf } from './dialects.js';
 
 /** A connected DataSource, and how to let go of it: only what was opened here is closed (NST-05). */
 export interface OpenDataSource {
@@ -7,12 +10,41 @@ export interface OpenDataSource {
   close(): Promise<void>;
 }
 
-/** The application's DataSource as it is, or one of our own by its options. */
-export async function openDataSource(given: DataSource | DataSourceOptions): Promise<OpenDataSource> {
-  const dataSource = isDataSource(given) ? given : await newDataSource(given);
-  if (dataSource.isInitialized) return { dataSource, close: async () => {} };
-  await dataSource.initialize();
-  return { dataSource, close: () => dataSource.destroy() };
+/**
+ * The application's DataSource as it is, or one of our own by its options.
+ * @throws StoreUnavailableError when the server has not answered after `timeoutMs`
+ */
+export async function openDataSource(
+  given: DataSource | DataSourceOptions,
+  timeoutMs: number,
+): Promise<OpenDataSource> {
+  if (isDataSource(given) && given.isInitialized) return { dataSource: given, close: async () => {} };
+  const ours = await newDataSource(withConnectTimeout(optionsOf(given), timeoutMs));
+  await connect(ours, timeoutMs);
+  if (!isDataSource(given)) return { dataSource: ours, close: () => ours.destroy() };
+  // The server answers. The application's DataSource may have migrations of its own to run, which take their time.
+  await ours.destroy();
+  await given.initialize();
+  return { dataSource: given, close: () => given.destroy() };
+}
+
+/** Connects; what answers too late is closed again. @throws StoreUnavailableError */
+export async function connect(dataSource: DataSource, timeoutMs: number): Promise<void> {
+  const connecting = dataSource.initialize();
+  try {
+    await new Deadline(timeoutMs).wait(connecting);
+  } catch (cause) {
+    void connecting.then(() => dataSource.destroy()).catch(() => {});
+    const { title } = dialectOf(dataSource.options);
+    throw new StoreUnavailableError(`The ${title} store could not be reached.`, { cause, maybeApplied: false });
+  }
+}
+
+/** For connections of our own, unless the application says how long: one that is never answered would stay for ever. */
+export function withConnectTimeout(options: DataSourceOptions, timeoutMs: number): DataSourceOptions {
+  if (options.type === 'postgres') return { ...options, connectTimeoutMS: options.connectTimeoutMS ?? timeoutMs };
+  if (options.type !== 'mysql' && options.type !== 'mariadb') return options;
+  return { ...options, connectTimeout: options.connectTimeout ?? timeoutMs };
 }
 
 export function optionsOf(given: DataSource | DataSourceOptions): DataSourceOptions {

@@ -1,15 +1,21 @@
 import { type DataSource, type DataSourceOptions, type QueryRunner } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
+import { connect, withConnectTimeout } from './open-data-source.js';
 import { sessionsMigrations } from './migrations.js';
 
 /**
  * Brings the schema up to date over a DataSource of its own, with the application's connection options. Of processes that
  * start at once one migrates, and the others wait for it and find nothing left to do.
+ * @param connectMs how long a server may take to answer at first; the migrations may take longer. Not for a file.
  */
-export async function runMigrations(options: DataSourceOptions, tablePrefix: string): Promise<void> {
+export async function runMigrations(
+  options: DataSourceOptions,
+  tablePrefix: string,
+  connectMs?: number,
+): Promise<void> {
   const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
   const dataSource = new DataSource({
-    ...withTwoConnections(options),
+    ...withTwoConnections(connectMs === undefined ? options : withConnectTimeout(options, connectMs)),
     entities: [],
     subscribers: [],
     migrations: sessionsMigrations(tablePrefix),
@@ -19,7 +25,8 @@ export async function runMigrations(options: DataSourceOptions, tablePrefix: str
     dropSchema: false,
     logging: false,
   });
-  await dataSource.initialize();
+  if (connectMs === undefined) await dataSource.initialize();
+  else await connect(dataSource, connectMs);
   try {
     await withLock(dataSource, `${tablePrefix}migrations`, () => dataSource.runMigrations({ transaction: 'each' }));
   } finally {

@@ -13,6 +13,12 @@ export interface TypeormAdapterOptions {
    * they always run (NST-23).
    */
   readonly migrationsRun?: boolean;
+  /**
+   * Milliseconds until an operation without an answer is rejected with `StoreUnavailableError`, its wait for a connection
+   * included; the connection that did not answer is closed. Migrations take as long as they take. Default 10 000. Not for
+   * SQLite, see `sqlite.busyTimeoutMs`.
+   */
+  readonly operationTimeoutMs?: number;
   readonly sqlite?: {
     /**
      * `FULL` (default): a settled turn survives a power cut. `NORMAL`: it survives the process, but the last ones can be
@@ -27,6 +33,7 @@ export interface TypeormAdapterOptions {
 export interface ResolvedTypeormOptions {
   readonly tablePrefix: string;
   readonly migrationsRun: boolean;
+  readonly operationTimeoutMs: number;
   readonly synchronous: 'FULL' | 'NORMAL';
   readonly busyTimeoutMs: number;
 }

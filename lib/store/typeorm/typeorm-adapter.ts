@@ -32,8 +32,11 @@ export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter 
   return MysqlAdapter.create(dataSource, resolved);
 }
 
+/** Of a timer in Node. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
 function resolveOptions(options: TypeormAdapterOptions): ResolvedTypeormOptions {
-  const { tablePrefix = 'agent_', migrationsRun = false, sqlite = {} } = options;
+  const { tablePrefix = 'agent_', migrationsRun = false, operationTimeoutMs = 10_000, sqlite = {} } = options;
   const { synchronous = 'FULL', busyTimeoutMs = 5000 } = sqlite;
   // The prefix becomes part of SQL.
   if (!/^[A-Za-z_]\w{0,30}$/.test(tablePrefix)) {
@@ -56,5 +59,10 @@ function resolveOptions(options: TypeormAdapterOptions): ResolvedTypeormOptions 
       `typeormAdapter: migrationsRun is ${inspect(migrationsRun)}; it must be true or false.`,
     );
   }
-  return { tablePrefix, migrationsRun, synchronous, busyTimeoutMs };
+  if (!(Number.isFinite(operationTimeoutMs) && operationTimeoutMs >= 1 && operationTimeoutMs <= LONGEST_TIMEOUT_MS)) {
+    throw new SessionsConfigurationError(
+      `typeormAdapter: operationTimeoutMs is ${inspect(operationTimeoutMs)}; it must be a number of milliseconds, 1 to ${LONGEST_TIMEOUT_MS}.`,
+    );
+  }
+  return { tablePrefix, migrationsRun, operationTimeoutMs, synchronous, busyTimeoutMs };
 }

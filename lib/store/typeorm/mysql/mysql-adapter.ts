@@ -8,6 +8,7 @@ import { runMigrations } from '../run-migrations.js';
 import { placeOf, type SqlPlace } from '../sql-place.js';
 import { type ResolvedTypeormOptions } from '../typeorm-adapter.options.js';
 import { MysqlDatabase } from './mysql-database.js';
+import { asStoreError } from './mysql-errors.js';
 import { MysqlPool } from './mysql-pool.js';
 import { statement } from './statement.js';
 
@@ -18,16 +19,13 @@ export class MysqlAdapter {
 
   private constructor(
     private readonly connection: DataSourceOptions,
-    private readonly options: Pick<ResolvedTypeormOptions, 'tablePrefix' | 'migrationsRun'>,
+    private readonly options: ResolvedTypeormOptions,
   ) {
     this.place = placeOf(connection, options.tablePrefix);
   }
 
   /** @param dataSource the application's, whose options count, or the options of one; the connections are our own */
-  static create(
-    dataSource: DataSource | DataSourceOptions,
-    options: Pick<ResolvedTypeormOptions, 'tablePrefix' | 'migrationsRun'>,
-  ): SessionsAdapter {
+  static create(dataSource: DataSource | DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
     const adapter = new MysqlAdapter(optionsOf(dataSource), options);
     const database = new MysqlDatabase(() => adapter.opened());
     return {
@@ -43,15 +41,16 @@ export class MysqlAdapter {
 
   private async init(): Promise<void> {
     if (this.pool) return;
-    const { tablePrefix, migrationsRun } = this.options;
+    const { tablePrefix, migrationsRun, operationTimeoutMs } = this.options;
     try {
-      if (migrationsRun) await runMigrations(this.connection, tablePrefix);
-      const pool = await MysqlPool.open(this.connection, this.place);
+      if (migrationsRun) await runMigrations(this.connection, tablePrefix, operationTimeoutMs);
+      const pool = await MysqlPool.open(this.connection, this.place, operationTimeoutMs);
       this.pool = pool;
       await assertSchema((sql) => this.query(pool, sql), this.place);
     } catch (error) {
       await this.close();
-      if (error instanceof SessionsError) throw error;
+      const known = asStoreError(error);
+      if (known instanceof SessionsError) throw known;
       // Of the migrations' own connections too.
       throw new StoreUnavailableError(`The ${this.place.dialect.title} store could not be opened.`, { cause: error });
     }
@@ -64,12 +63,13 @@ export class MysqlAdapter {
   }
 
   private async query(pool: MysqlPool, sql: string): Promise<StoredVersion[]> {
-    const [{ rows }] = await pool.use((connection) => connection.run([statement(sql)]));
+    const [{ rows }] = await pool.use(pool.deadline(), (connection) => connection.run([statement(sql)]));
     return rows as unknown as StoredVersion[];
   }
 
   private opened(): MysqlPool {
-    if (!this.pool) throw new StoreUnavailableError(`The ${this.place.dialect.title} store is not open.`);
+    if (!this.pool)
+      throw new StoreUnavailableError(`The ${this.place.dialect.title} store is not open.`, { maybeApplied: false });
     return this.pool;
   }
 }

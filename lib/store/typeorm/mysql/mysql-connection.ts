@@ -1,13 +1,14 @@
-import { type PoolConnection, type QueryError, type QueryOptions, type TypeCast } from 'mysql2';
+import { type Duplex } from 'node:stream';
+import { type PoolConnection, type QueryOptions, type TypeCast } from 'mysql2';
+import { type Deadline } from '../deadline.js';
 import { type SqlPlace } from '../sql-place.js';
-import { MysqlFailure } from './mysql-errors.js';
+import { endsConnection, MysqlFailure } from './mysql-errors.js';
 import { type Answer, type Statement, statement } from './statement.js';
 
 /** Characters of one round trip at most: `max_allowed_packet` is 16 MB in MariaDB, and text grows when it is quoted. */
 const MAX_TRIP = 1_000_000;
 
-/** A server that has said nothing for so long is gone: no statement of ours takes that. */
-const SILENCE_MS = 30_000;
+const COMMIT = statement('COMMIT');
 
 /**
  * What our statements rely on, whatever the server's or the application's defaults are: they read what they have locked, a
@@ -28,7 +29,7 @@ const typeCast: TypeCast = (field) => {
   return text !== null && NUMBERS.has(field.type) ? Number(text) : text;
 };
 
-/** A connection of the pool: several statements in one round trip. */
+/** A connection of the pool, for one operation: several statements in one round trip. */
 export class MysqlConnection {
   private static readonly prepared = new WeakSet<object>();
   private broken = false;
@@ -36,6 +37,7 @@ export class MysqlConnection {
   constructor(
     private readonly raw: PoolConnection,
     private readonly place: SqlPlace,
+    private readonly deadline: Deadline,
   ) {}
 
   /** @throws MysqlFailure by the first statement that fails; those after it have not run */
@@ -45,6 +47,11 @@ export class MysqlConnection {
     for (const trip of trips([...prepare, ...statements])) answers.push(...(await this.send(trip)));
     MysqlConnection.prepared.add(this.raw);
     return answers.slice(prepare.length);
+  }
+
+  /** Runs the statements of a transaction that are left, and its commit. @throws MysqlFailure */
+  async commit(statements: readonly Statement[]): Promise<void> {
+    await this.run([...statements, COMMIT]);
   }
 
   /** Ends the transaction, if only by ending the connection. */
@@ -58,32 +65,39 @@ export class MysqlConnection {
   }
 
   release(): void {
-    if (this.broken) this.raw.destroy();
-    else this.raw.release();
+    if (!this.broken) {
+      this.raw.release();
+      return;
+    }
+    this.raw.destroy();
+    // What the driver does waits for the server, which may say nothing any more.
+    (this.raw as { stream?: Duplex }).stream?.destroy();
   }
 
-  private send(statements: readonly Statement[]): Promise<Answer[]> {
+  private async send(trip: readonly Statement[]): Promise<Answer[]> {
+    try {
+      return await this.deadline.wait(this.query(trip));
+    } catch (error) {
+      this.broken ||= endsConnection(error);
+      throw new MysqlFailure(error, trip.includes(COMMIT));
+    }
+  }
+
+  private query(statements: readonly Statement[]): Promise<Answer[]> {
     const options: QueryOptions = {
       sql: statements.map(({ sql }) => this.place.fill(sql)).join(';\n'),
       values: statements.flatMap(({ values }) => values),
       typeCast,
-      timeout: SILENCE_MS,
       rowsAsArray: false,
       nestTables: false,
     };
     return new Promise((resolve, reject) => {
       this.raw.query(options, (error, result) => {
-        this.broken ||= error !== null && isBroken(error);
-        if (error) reject(new MysqlFailure(error));
+        if (error) reject(error);
         else resolve((statements.length === 1 ? [result] : (result as unknown[])).map(toAnswer));
       });
     });
   }
-}
-
-/** After these the next answer could be that of another statement, or none. */
-function isBroken({ fatal, code }: QueryError): boolean {
-  return fatal || code === 'PROTOCOL_SEQUENCE_TIMEOUT';
 }
 
 function* trips(statements: readonly Statement[]): Generator<Statement[]> {

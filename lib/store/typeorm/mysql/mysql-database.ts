@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type EmbeddedDatabase, type Transaction } from '../../embedded/tables.js';
 import { asStoreError, isConflict } from './mysql-errors.js';
+import { type MysqlConnection } from './mysql-connection.js';
 import { type MysqlPool } from './mysql-pool.js';
 import { readOnce } from './read-work.js';
 import { TransactionLocks } from './transaction-locks.js';
@@ -9,8 +10,6 @@ import { writeOnce } from './write-work.js';
 
 /** Attempts of one operation at most; from the second one on it takes its locks first and in order. */
 const MAX_ATTEMPTS = 30;
-/** After this there is no other attempt; one waits at most 5 s for a lock. */
-const LIMIT_MS = 10_000;
 const RETRY_PAUSE_MS = 5;
 
 /**
@@ -26,15 +25,13 @@ export class MysqlDatabase implements EmbeddedDatabase {
 
   async write<T>(work: (tx: Transaction) => T): Promise<T> {
     const locks = new TransactionLocks();
-    const { result, changed } = await this.retrying(() =>
-      this.pool().use((connection) => writeOnce(connection, locks, work)),
-    );
+    const { result, changed } = await this.retrying((connection) => writeOnce(connection, locks, work));
     for (const turnId of changed) this.events.emit('changed', turnId);
     return result;
   }
 
   read<T>(work: (tx: Transaction) => T): Promise<T> {
-    return this.retrying(() => this.pool().use((connection) => readOnce(connection, work)));
+    return this.retrying((connection) => readOnce(connection, work));
   }
 
   onChanged(listener: (turnId: string) => void): () => void {
@@ -42,14 +39,13 @@ export class MysqlDatabase implements EmbeddedDatabase {
     return () => this.events.off('changed', listener);
   }
 
-  private async retrying<T>(work: () => Promise<T>): Promise<T> {
-    const giveUp = performance.now() + LIMIT_MS;
+  private async retrying<T>(work: (connection: MysqlConnection) => Promise<T>): Promise<T> {
+    const deadline = this.pool().deadline();
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await work();
+        return await this.pool().use(deadline, work);
       } catch (error) {
-        const mayTry = attempt < MAX_ATTEMPTS && performance.now() < giveUp;
-        if (!isConflict(error) || !mayTry) throw asStoreError(error);
+        if (!isConflict(error) || attempt >= MAX_ATTEMPTS || deadline.isOver) throw asStoreError(error);
         await delay(RETRY_PAUSE_MS * attempt * Math.random());
       }
     }

@@ -1,16 +1,41 @@
 import { SessionsError, StoreUnavailableError } from '../../../common/sessions.error.js';
+import { DeadlineError } from '../deadline.js';
 
 /** What MySQL or its driver says, told apart from what a work throws. */
 export class MysqlFailure extends Error {
   readonly errno: number | undefined;
   readonly code: string | undefined;
+  /** The answer to a commit was lost. */
+  readonly maybeApplied: boolean;
 
-  constructor(cause: unknown) {
+  /** @param commits whether a commit was sent: then only an error that MySQL answers with says that nothing was written */
+  constructor(cause: unknown, commits: boolean) {
     super('MySQL failed.', { cause });
     const { errno, code } = cause as { errno?: unknown; code?: unknown };
     this.errno = typeof errno === 'number' ? errno : undefined;
     this.code = typeof code === 'string' ? code : undefined;
+    this.maybeApplied = commits && !(isAnswer(this.errno) && !UNCERTAIN.has(this.errno));
   }
+}
+
+/** Errors of the operating system have a negative number, those of the driver none. */
+function isAnswer(errno: number | undefined): errno is number {
+  return errno !== undefined && errno > 0;
+}
+
+/** ER_SERVER_SHUTDOWN, ER_ERROR_DURING_COMMIT, ER_CONNECTION_KILLED */
+const UNCERTAIN = new Set([1053, 1180, 1927]);
+
+/** ER_OPTION_PREVENTS_STATEMENT (as `read_only` does), ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, ER_READ_ONLY_MODE */
+const READ_ONLY = new Set<unknown>([1290, 1792, 1836]);
+
+/**
+ * After these a connection is not used again: the next answer could be that of another statement, or none; and after a
+ * fail-over another connection may lead to the server that takes writes.
+ */
+export function endsConnection(error: unknown): boolean {
+  const { fatal, errno } = error as { fatal?: boolean; errno?: number };
+  return fatal === true || READ_ONLY.has(errno) || error instanceof DeadlineError;
 }
 
 /**
@@ -32,7 +57,7 @@ const CURES: Readonly<Record<string, string>> = {
 /** Typed errors of the domain pass; whatever MySQL or its driver says becomes "the store is unavailable". */
 export function asStoreError(error: unknown): unknown {
   if (error instanceof SessionsError || !(error instanceof MysqlFailure)) return error;
-  const { code, cause } = error;
-  const named = code === undefined ? '' : ` (${code})`;
-  return new StoreUnavailableError(`The MySQL store failed${named}.${CURES[code ?? ''] ?? ''}`, { cause });
+  const { code, cause, maybeApplied } = error;
+  const why = cause instanceof DeadlineError ? `: ${cause.message}` : code === undefined ? '.' : ` (${code}).`;
+  return new StoreUnavailableError(`The MySQL store failed${why}${CURES[code ?? ''] ?? ''}`, { cause, maybeApplied });
 }

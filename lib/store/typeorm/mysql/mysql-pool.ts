@@ -2,6 +2,8 @@ import { type PoolConnection } from 'mysql2';
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { type MysqlDataSourceOptions } from 'typeorm/driver/mysql/MysqlDataSourceOptions.js';
 import { loadPeer } from '../../../common/load-peer.js';
+import { Deadline } from '../deadline.js';
+import { connect, withConnectTimeout } from '../open-data-source.js';
 import { type SqlPlace } from '../sql-place.js';
 import { MysqlConnection } from './mysql-connection.js';
 import { MysqlFailure } from './mysql-errors.js';
@@ -15,13 +17,14 @@ export class MysqlPool {
   private constructor(
     private readonly dataSource: DataSource,
     private readonly place: SqlPlace,
+    private readonly operationTimeoutMs: number,
   ) {}
 
-  /** @throws MysqlFailure when the server does not answer */
-  static async open(options: DataSourceOptions, place: SqlPlace): Promise<MysqlPool> {
+  /** @throws StoreUnavailableError when the server does not answer */
+  static async open(options: DataSourceOptions, place: SqlPlace, operationTimeoutMs: number): Promise<MysqlPool> {
     const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
     const { default: mysql2 } = await loadPeer('mysql2', () => import('mysql2'));
-    const given = options as MysqlDataSourceOptions;
+    const given = withConnectTimeout(options, operationTimeoutMs) as MysqlDataSourceOptions;
     const dataSource = new DataSource({
       driver: mysql2,
       ...given,
@@ -41,17 +44,18 @@ export class MysqlPool {
       logging: false,
       cache: false,
     });
-    try {
-      await dataSource.initialize();
-    } catch (error) {
-      throw new MysqlFailure(error);
-    }
-    return new MysqlPool(dataSource, place);
+    await connect(dataSource, operationTimeoutMs);
+    return new MysqlPool(dataSource, place, operationTimeoutMs);
   }
 
-  /** Lends a connection for as long as the work takes. */
-  async use<T>(work: (connection: MysqlConnection) => Promise<T>): Promise<T> {
-    const connection = new MysqlConnection(await this.obtain(), this.place);
+  /** For one operation, from now on. */
+  deadline(): Deadline {
+    return new Deadline(this.operationTimeoutMs);
+  }
+
+  /** Lends a connection for as long as the work takes. @throws MysqlFailure when there is none in time */
+  async use<T>(deadline: Deadline, work: (connection: MysqlConnection) => Promise<T>): Promise<T> {
+    const connection = new MysqlConnection(await this.obtain(deadline), this.place, deadline);
     try {
       return await work(connection);
     } finally {
@@ -63,17 +67,20 @@ export class MysqlPool {
     return this.dataSource.destroy();
   }
 
-  private async obtain(): Promise<PoolConnection> {
-    const { driver } = this.dataSource;
+  private async obtain(deadline: Deadline): Promise<PoolConnection> {
+    const driver = this.dataSource.driver as unknown as MysqlDriver;
+    const connecting = driver.obtainMasterConnection();
     try {
-      return (await (driver as unknown as MysqlDriver).obtainMasterConnection()) as PoolConnection;
+      return await deadline.wait(connecting);
     } catch (error) {
-      throw new MysqlFailure(error);
+      // One that comes too late goes to whoever is next.
+      void connecting.then((connection) => connection.release()).catch(() => {});
+      throw new MysqlFailure(error, false);
     }
   }
 }
 
 /** What TypeORM's driver has, and its type does not say: the raw connection, of the master where there are replicas. */
 interface MysqlDriver {
-  obtainMasterConnection(): Promise<unknown>;
+  obtainMasterConnection(): Promise<PoolConnection>;
 }

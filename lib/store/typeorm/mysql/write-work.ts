@@ -6,7 +6,6 @@ import { type Need, Unit } from './unit.js';
 import { WorkTables } from './work-tables.js';
 
 const BEGIN = statement('START TRANSACTION');
-const COMMIT = statement('COMMIT');
 
 /** One attempt of a work in one transaction. @throws MysqlFailure, or what the work throws; then nothing is written */
 export async function writeOnce<T>(
@@ -23,7 +22,7 @@ export async function writeOnce<T>(
       if ('result' in outcome) {
         const changes = tables.changes();
         // Without changes nothing stays of a lane that was made to be locked.
-        if (changes.length > 0 || unit.hasWritten) await connection.run([...changes, COMMIT]);
+        if (changes.length > 0 || unit.hasWritten) await connection.commit(changes);
         else if (begun) await connection.rollBack();
         return { result: outcome.result, changed: unit.changed };
       }

@@ -30,8 +30,8 @@ export class PostgresAdapter {
     assertPool(optionsOf(given));
     this.place = placeOf(optionsOf(given), options.tablePrefix);
     const dataSource = (): DataSource => this.dataSource();
-    this.database = new PostgresDatabase(this.place, dataSource);
-    this.hints = new PostgresHints(this.place, dataSource);
+    this.database = new PostgresDatabase(this.place, dataSource, options.operationTimeoutMs);
+    this.hints = new PostgresHints(this.place, dataSource, options.operationTimeoutMs);
   }
 
   static create(given: DataSource | DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
@@ -54,15 +54,16 @@ export class PostgresAdapter {
 
   private async init(): Promise<void> {
     if (this.opened) return;
+    const { tablePrefix, migrationsRun, operationTimeoutMs } = this.options;
     try {
-      if (this.options.migrationsRun) await runMigrations(optionsOf(this.given), this.options.tablePrefix);
-      this.opened = await openDataSource(this.given);
-      await assertSchema((sql) => this.dataSource().query(sql), this.place);
+      if (migrationsRun) await runMigrations(optionsOf(this.given), tablePrefix, operationTimeoutMs);
+      this.opened = await openDataSource(this.given, operationTimeoutMs);
+      await assertSchema((sql) => this.database.query(sql), this.place);
       await this.database.init();
       await this.hints.open();
     } catch (error) {
       await this.close();
-      throw error instanceof SessionsConfigurationError ? error : asStoreError(error);
+      throw asStoreError(error, true);
     }
   }
 
@@ -79,7 +80,7 @@ export class PostgresAdapter {
   }
 
   private dataSource(): DataSource {
-    if (!this.opened) throw new StoreUnavailableError('The PostgreSQL store is not open.');
+    if (!this.opened) throw new StoreUnavailableError('The PostgreSQL store is not open.', { maybeApplied: false });
     return this.opened.dataSource;
   }
 }

@@ -1,10 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DataSource } from 'typeorm';
+import { Deadline } from '../deadline.js';
 import { type SqlPlace } from '../sql-place.js';
-import { asStoreError, isSerializationFailure } from './postgres-errors.js';
+import { PostgresConnection } from './postgres-connection.js';
+import { isSerializationFailure } from './postgres-errors.js';
 
 const MAX_RETRIES = 10;
 const RETRY_PAUSE_MS = 5;
+/** Of an operation's time; so PostgreSQL says that it waited in vain, and does not wait on for somebody who is gone. */
+const LOCK_SHARE = 0.9;
 
 /**
  * Calls our functions: one round trip and one transaction each. A function takes one json and gives one json, in which
@@ -18,6 +22,7 @@ export class PostgresDatabase {
     readonly place: SqlPlace,
     /** @throws StoreUnavailableError while it is not open */
     private readonly dataSource: () => DataSource,
+    private readonly operationTimeoutMs: number,
   ) {}
 
   async init(): Promise<void> {
@@ -29,30 +34,59 @@ export class PostgresDatabase {
 
   /** @param operation the function's name without prefix, with its version: `accept_v1` */
   async call<T>(operation: string, args: Readonly<Record<string, unknown>>): Promise<T> {
-    const sql = `SELECT ${this.place.name(operation)}($1::json) AS result`;
-    const [{ result }] = await this.retrying(() => this.inReadCommitted<{ result: T }>(sql, [JSON.stringify(args)]));
+    const sql = `SELECT set_config('lock_timeout', $2, true), ${this.place.name(operation)}($1::json) AS result`;
+    const values = [JSON.stringify(args), String(Math.ceil(LOCK_SHARE * this.operationTimeoutMs))];
+    const [{ result }] = await this.retrying((connection, deadline) =>
+      this.inReadCommitted<{ result: T }>(connection, deadline, sql, values),
+    );
     return result;
   }
 
-  /** A statement that names tables as `{turn}`. */
-  async query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
-    return this.retrying(() => this.dataSource().query<Row[]>(this.place.fill(sql), [...values]));
+  /** A statement that reads, and names tables as `{turn}`. */
+  query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.retrying((connection, deadline) => connection.query<Row>(deadline, this.place.fill(sql), values));
   }
 
-  private async inReadCommitted<Row>(sql: string, values: unknown[]): Promise<Row[]> {
-    if (!this.otherIsolation) return this.dataSource().query<Row[]>(sql, values);
-    return this.dataSource().transaction('READ COMMITTED', (manager) => manager.query<Row[]>(sql, values));
+  private async inReadCommitted<Row>(
+    connection: PostgresConnection,
+    deadline: Deadline,
+    sql: string,
+    values: readonly unknown[],
+  ): Promise<Row[]> {
+    if (!this.otherIsolation) return connection.commit<Row>(deadline, sql, values);
+    try {
+      await connection.query(deadline, 'START TRANSACTION ISOLATION LEVEL READ COMMITTED');
+      const rows = await connection.query<Row>(deadline, sql, values);
+      await connection.commit(deadline, 'COMMIT');
+      return rows;
+    } catch (error) {
+      await connection.query(deadline, 'ROLLBACK').catch(() => connection.end());
+      throw error;
+    }
   }
 
   /** What PostgreSQL rolled back to break a deadlock did not happen, and can be sent again. */
-  private async retrying<T>(work: () => Promise<T>): Promise<T> {
+  private async retrying<T>(work: (connection: PostgresConnection, deadline: Deadline) => Promise<T>): Promise<T> {
+    const deadline = new Deadline(this.operationTimeoutMs);
     for (let retries = 0; ; retries += 1) {
       try {
-        return await work();
+        return await this.withConnection(deadline, work);
       } catch (error) {
-        if (!isSerializationFailure(error) || retries >= MAX_RETRIES) throw asStoreError(error);
+        if (!isSerializationFailure(error) || retries >= MAX_RETRIES || deadline.isOver) throw error;
         await delay(RETRY_PAUSE_MS * (1 + retries) * Math.random());
       }
+    }
+  }
+
+  private async withConnection<T>(
+    deadline: Deadline,
+    work: (connection: PostgresConnection, deadline: Deadline) => Promise<T>,
+  ): Promise<T> {
+    const connection = await PostgresConnection.obtain(this.dataSource(), deadline);
+    try {
+      return await work(connection, deadline);
+    } finally {
+      await connection.release();
     }
   }
 }

@@ -1,21 +1,38 @@
 import { SessionsError, StoreUnavailableError } from '../../../common/sessions.error.js';
+import { DeadlineError } from '../deadline.js';
 
 /** serialization_failure and deadlock_detected */
 const ROLLED_BACK = new Set(['40001', '40P01']);
+const READ_ONLY_SQL_TRANSACTION = '25006';
 
 export function isSerializationFailure(error: unknown): boolean {
-  return ROLLED_BACK.has(codeOf(error));
+  return ROLLED_BACK.has(detailsOf(error).code);
 }
 
-/** Typed errors of the domain pass; whatever PostgreSQL or its driver says becomes "the store is unavailable". */
-export function asStoreError(error: unknown): SessionsError {
+export function isReadOnly(error: unknown): boolean {
+  return detailsOf(error).code === READ_ONLY_SQL_TRANSACTION;
+}
+
+/**
+ * Typed errors of the domain pass; whatever PostgreSQL or its driver says becomes "the store is unavailable".
+ * @param commits whether a commit was sent: then only an error that PostgreSQL answers with says that nothing was written
+ */
+export function asStoreError(error: unknown, commits: boolean): SessionsError {
   if (error instanceof SessionsError) return error;
-  const code = codeOf(error);
-  return new StoreUnavailableError(`The PostgreSQL store failed${code === '' ? '' : ` (${code})`}.`, { cause: error });
+  const { code, severity } = detailsOf(error);
+  const why = error instanceof DeadlineError ? `: ${error.message}` : code === '' ? '.' : ` (${code}).`;
+  return new StoreUnavailableError(`The PostgreSQL store failed${why}`, {
+    cause: error,
+    // FATAL and PANIC end the connection, and can come after the commit. Severities may be translated: then it is not certain.
+    maybeApplied: commits && severity !== 'ERROR',
+  });
 }
 
-function codeOf(error: unknown): string {
-  const { code, driverError } = error as { code?: unknown; driverError?: { code?: unknown } };
-  const found = driverError?.code ?? code;
-  return typeof found === 'string' ? found : '';
+/** TypeORM wraps what the driver says, and so do we. */
+function detailsOf(error: unknown): { readonly code: string; readonly severity: unknown } {
+  const wrapped = error as { readonly driverError?: unknown; readonly cause?: unknown };
+  const found = wrapped.driverError ?? (error instanceof StoreUnavailableError ? wrapped.cause : undefined);
+  if (found !== undefined) return detailsOf(found);
+  const { code, severity } = error as { code?: unknown; severity?: unknown };
+  return { code: typeof code === 'string' ? code : '', severity };
 }

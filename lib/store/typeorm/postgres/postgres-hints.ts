@@ -1,31 +1,23 @@
 import { EventEmitter } from 'node:events';
 import { Logger } from '@nestjs/common';
-import { type DataSource, type QueryRunner } from 'typeorm';
+import { type DataSource } from 'typeorm';
 import { type TurnHints } from '../../../turn/turn.store.js';
+import { Deadline } from '../deadline.js';
 import { type SqlPlace } from '../sql-place.js';
+import { PostgresConnection } from './postgres-connection.js';
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
 
-/** What we need of a client of `pg`. */
-interface Client {
-  on(event: string, listener: (message: Notification) => void): void;
-  off(event: string, listener: (message: Notification) => void): void;
-}
-
-interface Notification {
-  readonly payload?: string;
-}
-
 /**
- * Hints by LISTEN, on one connection of the pool. When it breaks it is made again; what is missed meanwhile is found by
- * those who poll.
+ * Hints by LISTEN, on one connection of the pool. When it breaks, or does not answer when it is asked for a sign of life,
+ * it is made again; what is missed meanwhile is found by those who poll.
  */
 export class PostgresHints implements TurnHints {
   readonly reach = 'store';
   private readonly logger = new Logger(PostgresHints.name);
   private readonly events = new EventEmitter().setMaxListeners(0);
-  private listening: { readonly runner: QueryRunner; readonly stop: () => void } | null = null;
+  private listening: { readonly connection: PostgresConnection; readonly stop: () => void } | null = null;
   private retry: NodeJS.Timeout | null = null;
   private pauseMs = FIRST_PAUSE_MS;
   private closed = false;
@@ -33,6 +25,8 @@ export class PostgresHints implements TurnHints {
   constructor(
     private readonly place: SqlPlace,
     private readonly dataSource: () => DataSource,
+    /** How long an answer may take, and how often a sign of life is asked for. */
+    private readonly timeoutMs: number,
   ) {}
 
   subscribe(listener: (turnId: string) => void): () => void {
@@ -53,37 +47,53 @@ export class PostgresHints implements TurnHints {
   }
 
   async open(): Promise<void> {
-    const runner = this.dataSource().createQueryRunner();
-    try {
-      const client = (await runner.connect()) as Client;
-      await runner.query(this.place.fill('LISTEN {hints!}'));
-      this.listening = { runner, stop: this.listenTo(client) };
-      this.pauseMs = FIRST_PAUSE_MS;
-    } catch (error) {
-      await runner.release().catch(() => {});
-      throw error;
-    }
+    this.closed = false;
+    await this.listen();
   }
 
   async close(): Promise<void> {
     this.closed = true;
     if (this.retry) clearTimeout(this.retry);
     if (!this.listening) return;
-    const { runner, stop } = this.listening;
+    const { connection, stop } = this.listening;
     this.listening = null;
     stop();
     // The connection goes back to the pool, and must not listen there.
-    await runner.query(this.place.fill('UNLISTEN {hints!}')).catch(() => {});
-    await runner.release();
+    await connection
+      .query(new Deadline(this.timeoutMs), this.place.fill('UNLISTEN {hints!}'))
+      .catch(() => connection.end());
+    await connection.release();
+  }
+
+  private async listen(): Promise<void> {
+    const deadline = new Deadline(this.timeoutMs);
+    const connection = await PostgresConnection.obtain(this.dataSource(), deadline);
+    try {
+      await connection.query(deadline, this.place.fill('LISTEN {hints!}'));
+    } catch (error) {
+      await connection.release();
+      throw error;
+    }
+    if (this.closed) {
+      await connection.end();
+      return;
+    }
+    this.listening = { connection, stop: this.listenTo(connection) };
+    this.pauseMs = FIRST_PAUSE_MS;
   }
 
   /** @returns ends it: the client may be the application's */
-  private listenTo(client: Client): () => void {
-    const heard = ({ payload }: Notification): void => void (payload && this.tell(payload));
+  private listenTo(connection: PostgresConnection): () => void {
+    const { client } = connection;
+    const heard = ({ payload }: { payload?: string }): void => void (payload && this.tell(payload));
     const lost = (): void => this.lost();
+    // A connection that does not answer is closed, which is how its loss is heard of.
+    const askForLife = (): void => void connection.query(new Deadline(this.timeoutMs), 'SELECT 1').catch(() => {});
+    const asking = setInterval(askForLife, this.timeoutMs).unref();
     client.on('notification', heard);
     for (const event of ['error', 'end']) client.on(event, lost);
     return () => {
+      clearInterval(asking);
       client.off('notification', heard);
       for (const event of ['error', 'end']) client.off(event, lost);
     };
@@ -92,16 +102,17 @@ export class PostgresHints implements TurnHints {
   private lost(): void {
     if (this.closed || !this.listening) return;
     this.logger.warn('The connection that listens for turn hints was lost; waiting for turns goes on by polling.');
-    const { runner, stop } = this.listening;
+    const { connection, stop } = this.listening;
     this.listening = null;
     stop();
-    void runner.release().catch(() => {});
+    void connection.release();
     this.tryAgain();
   }
 
   private tryAgain(): void {
+    if (this.closed) return;
     this.retry = setTimeout(() => {
-      this.open().catch(() => this.tryAgain());
+      this.listen().catch(() => this.tryAgain());
     }, this.pauseMs);
     this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);
   }

@@ -77,7 +77,9 @@ export class SqliteAdapter {
   private async migrate(db: BetterSqlite3.Database, open: OpenDatabase): Promise<void> {
     const lock = new FileLock(open, `${this.file}-migration`);
     if (!(await lock.acquire(MIGRATION_LOCK_TIMEOUT_MS))) {
-      throw new StoreUnavailableError(`Another process has been migrating ${this.file} for over a minute.`);
+      throw new StoreUnavailableError(`Another process has been migrating ${this.file} for over a minute.`, {
+        maybeApplied: false,
+      });
     }
     try {
       // First, because in the older journal mode readers would hold up the migrations too.
@@ -115,8 +117,8 @@ export class SqliteAdapter {
   }
 
   private opened(): SqliteDatabase {
-    if (!this.database) throw new StoreUnavailableError(`The SQLite store ${this.file} is not open.`);
-    return this.database;
+    if (this.database) return this.database;
+    throw new StoreUnavailableError(`The SQLite store ${this.file} is not open.`, { maybeApplied: false });
   }
 
   /** The ports exist before the file is open, and answer with a typed error until then and after close. */

@@ -23,12 +23,15 @@ export async function retryWhileBusy<T>(work: () => T, timeoutMs: number): Promi
 export function asStoreError(error: unknown): unknown {
   if (error instanceof SessionsError) return error;
   // By name: an error of another realm is no instance of this one's Error.
-  const { name, message, code } = error as { name?: unknown; message?: unknown; code?: unknown };
+  const { name, message, code: given } = error as { name?: unknown; message?: unknown; code?: unknown };
   const fromSqlite =
     name === 'SqliteError' || (name === 'TypeError' && String(message).includes('database connection'));
   if (!fromSqlite) return error;
-  return new StoreUnavailableError(`The SQLite store failed${typeof code === 'string' ? ` (${code})` : ''}.`, {
+  const code = typeof given === 'string' ? given : '';
+  return new StoreUnavailableError(`The SQLite store failed${code === '' ? '' : ` (${code})`}.`, {
     cause: error,
+    // What a disk that fails has kept shows when the file is next opened. All else is refused before anything is written.
+    maybeApplied: code.startsWith('SQLITE_IOERR'),
   });
 }
 

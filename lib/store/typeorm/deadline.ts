@@ -1,0 +1,31 @@
+/** By when an operation must have its answer: one for its wait for a connection and for everything that it sends. */
+export class Deadline {
+  private readonly end: number;
+
+  constructor(private readonly ms: number) {
+    this.end = performance.now() + ms;
+  }
+
+  get isOver(): boolean {
+    return performance.now() >= this.end;
+  }
+
+  /** What the promise gives. @throws DeadlineError when it has not settled by then; whatever it gives later is dropped */
+  async wait<T>(promise: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const over = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new DeadlineError(this.ms)), Math.max(0, this.end - performance.now()));
+    });
+    try {
+      return await Promise.race([promise, over]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+export class DeadlineError extends Error {
+  constructor(ms: number) {
+    super(`There was no answer within ${ms} ms.`);
+  }
+}

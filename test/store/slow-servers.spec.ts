@@ -1,0 +1,299 @@
+import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { type SessionsAdapter, type StoreUnavailableError } from 'nestjs-agent-sessions';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { DataSource } from 'typeorm';
+import { eventually } from '../support/eventually.js';
+import { openWithTurn, succeeds, unavailable } from '../support/faults.js';
+import { turnRequest } from '../support/ledger-requests.js';
+import { describePostgres, describeServers } from '../support/servers.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+
+const BOUND_MS = 400;
+/** Long enough for a busy machine, and far from for ever. */
+const SOON_MS = 10 * BOUND_MS;
+
+describeServers('a server that is slow or silent', ({ type, url }) => {
+  const tablePrefix = `w${randomUUID().slice(0, 8)}_`;
+  let proxy: TcpProxy;
+  let store: SessionsAdapter;
+  let control: SessionsAdapter;
+  let database: DataSource;
+  let sessionId: string;
+
+  beforeAll(async () => {
+    Logger.overrideLogger(false);
+    control = typeormAdapter({ dataSource: { type, url }, tablePrefix, migrationsRun: true });
+    await control.init?.();
+    database = await new DataSource({ type, url }).initialize();
+  });
+
+  afterAll(async () => {
+    await control.close?.();
+    await database.destroy();
+  });
+
+  beforeEach(async () => {
+    sessionId = randomUUID();
+    proxy = await TcpProxy.start(url);
+    store = newStore();
+  });
+
+  afterEach(async () => {
+    proxy.restore();
+    await store.close?.();
+    await proxy.stop();
+  });
+
+  it.each<[string, () => object]>([
+    ['', () => ({})],
+    [' and migrations are to run', () => ({ migrationsRun: true })],
+    [
+      ' over a DataSource of the application that is not open',
+      () => ({ dataSource: new DataSource({ type, url: proxy.url }) }),
+    ],
+  ])('NST-05 stops the start when it takes connections and says nothing%s', async (_, options) => {
+    store = newStore(options());
+    proxy.holdAnswers();
+    await soon(expect(store.init?.()).rejects.toMatchObject(unavailable(false)));
+
+    proxy.restore();
+    await expect(store.init?.()).resolves.toBeUndefined();
+  });
+
+  it('NST-05 stops the start when it falls silent in the middle of it', async () => {
+    proxy.holdAnswers(/usable_from/);
+    await soon(expect(store.init?.()).rejects.toMatchObject(unavailable(false)));
+  });
+
+  it('NST-05 does not limit migrations, which wait for another process and take their time', async () => {
+    const holder = database.createQueryRunner();
+    const name = `${tablePrefix}migrations`;
+    const [lock, unlock] =
+      type === 'postgres'
+        ? ['pg_advisory_lock(hashtextextended($1, 0))', 'pg_advisory_unlock(hashtextextended($1, 0))']
+        : ['GET_LOCK(?, 60)', 'RELEASE_LOCK(?)'];
+    await holder.query(`SELECT ${lock}`, [name]);
+    store = newStore({ migrationsRun: true });
+    const opening = store.init?.();
+    const early = Promise.race([opening, after(3 * BOUND_MS)]);
+    expect(await early).toBe('late');
+    await holder.query(`SELECT ${unlock}`, [name]);
+    await holder.release();
+    await expect(opening).resolves.toBeUndefined();
+  });
+
+  it('NST-05 fails what has no answer in time, and uses its connection no more', async () => {
+    const { turn } = await openWithTurn(store, sessionId);
+    await Promise.all([1, 2, 3, 4].map(() => store.ping()));
+    const connections = proxy.connections();
+    proxy.holdAnswers();
+    const reads = [1, 2, 3, 4].map(() => store.turns.get(turn.id));
+    await soon(Promise.all(reads.map((read) => expect(read).rejects.toMatchObject(unavailable(false)))));
+
+    await eventually(() => connections.every(({ destroyed }) => destroyed));
+    proxy.restore();
+    const [session, found, turns] = await Promise.all([
+      store.sessions.fetchById(sessionId),
+      store.turns.get(turn.id),
+      store.turns.list({ sessionId }),
+    ]);
+    expect([session?.id, found?.id, turns.length]).toEqual([sessionId, turn.id, 1]);
+  });
+
+  it('TRN-01 says that a write may have happened whose commit has no answer in time, and it is sent again', async () => {
+    await openWithTurn(store, sessionId);
+    const request = turnRequest(randomUUID(), { sessionId });
+    const fast = await slowDown('turn', 3 * BOUND_MS);
+    await soon(expect(store.turns.accept(request)).rejects.toMatchObject(unavailable(true)));
+
+    // It happens after all, when nobody waits for it any more.
+    await eventually(async () => (await control.turns.get(request.id)) !== null);
+    await fast();
+    expect(await store.turns.accept(request)).toMatchObject({ duplicate: true, turn: { position: 2 } });
+  });
+
+  it('TRN-01 says that nothing was written when others held it up before the commit', async () => {
+    await openWithTurn(store, sessionId);
+    const request = turnRequest(randomUUID(), { sessionId });
+    const unlock = await lockLane();
+    await soon(expect(store.turns.accept(request)).rejects.toMatchObject(unavailable(false)));
+
+    // The server does not go on waiting for a caller that is gone, and cannot do it later.
+    await eventually(async () => (await waitingForLocks()) === 0, { limitMs: 15_000 });
+    await unlock();
+    expect(await control.turns.get(request.id)).toBeNull();
+    expect(await store.turns.accept(request)).toMatchObject({ duplicate: false });
+  });
+
+  it('TRN-01 says that nothing was written when no connection of the pool is free in time', async () => {
+    store = newStore({ dataSource: { type, url: proxy.url, poolSize: 2 } });
+    await openWithTurn(store, sessionId);
+    const unlock = await lockLane();
+    const requests = Array.from({ length: 20 }, () => turnRequest(randomUUID(), { sessionId }));
+    const answers = Promise.allSettled(requests.map((request) => store.turns.accept(request)));
+    await soon(answers);
+    const refused = (await answers).map((answer) => (answer as PromiseRejectedResult).reason as StoreUnavailableError);
+    await unlock();
+    await eventually(async () => (await waitingForLocks()) === 0);
+
+    const never = requests.filter((_, index) => !refused[index].maybeApplied);
+    // One may have been sent at the last moment, by a connection that became free.
+    expect(never.length).toBeGreaterThan(15);
+    expect(await Promise.all(never.map(({ id }) => control.turns.get(id)))).toEqual(never.map(() => null));
+    expect(await store.turns.accept(never[0])).toMatchObject({ duplicate: false });
+  });
+
+  it('NST-05 closes in time while it is silent', async () => {
+    await openWithTurn(store, sessionId);
+    proxy.holdAnswers();
+    const lost = store.ping();
+    void lost.catch(() => {});
+    await soon(store.close?.());
+    await expect(lost).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  });
+
+  function newStore(options: object = {}): SessionsAdapter {
+    const dataSource = { type, url: proxy.url, poolSize: 5 };
+    return typeormAdapter({ dataSource, tablePrefix, operationTimeoutMs: BOUND_MS, ...options });
+  }
+
+  /** Another transaction works on the session. @returns ends it */
+  async function lockLane(): Promise<() => Promise<void>> {
+    const other = database.createQueryRunner();
+    await other.startTransaction('READ COMMITTED');
+    await other.query(`SELECT session_id FROM ${tablePrefix}lane WHERE session_id = '${sessionId}' FOR UPDATE`);
+    return async () => {
+      await other.rollbackTransaction();
+      await other.release();
+    };
+  }
+
+  async function waitingForLocks(): Promise<number> {
+    // Asked more often than that, MariaDB gives what it has given before.
+    await after(150);
+    const [{ waiting }] = await database.query<{ waiting: string | number }[]>(
+      type === 'postgres'
+        ? `SELECT count(*) AS waiting FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${tablePrefix}%'`
+        : `SELECT COUNT(*) AS waiting FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%${tablePrefix}%'`,
+    );
+    return Number(waiting);
+  }
+
+  /** Every new row takes that long. @returns ends it */
+  async function slowDown(table: string, ms: number): Promise<() => Promise<void>> {
+    const trigger = `${tablePrefix}slow`;
+    const on = `BEFORE INSERT ON ${tablePrefix}${table} FOR EACH ROW`;
+    if (type === 'mysql') {
+      await database.query(`CREATE TRIGGER ${trigger} ${on} DO SLEEP(${ms / 1000})`);
+      return () => database.query(`DROP TRIGGER ${trigger}`);
+    }
+    const body = `BEGIN PERFORM pg_sleep(${ms / 1000}); RETURN NEW; END`;
+    await database.query(`CREATE FUNCTION ${trigger}() RETURNS trigger LANGUAGE plpgsql AS $$ ${body} $$`);
+    await database.query(`CREATE TRIGGER ${trigger} ${on} EXECUTE FUNCTION ${trigger}()`);
+    return () => database.query(`DROP FUNCTION ${trigger} CASCADE`);
+  }
+});
+
+describePostgres('a DataSource of the application on a slow PostgreSQL', () => {
+  const url = process.env.TEST_POSTGRES_URL ?? '';
+  const tablePrefix = `v${randomUUID().slice(0, 8)}_`;
+  let proxy: TcpProxy;
+  let dataSource: DataSource;
+  let store: SessionsAdapter;
+  let sessionId: string;
+
+  beforeEach(async () => {
+    Logger.overrideLogger(false);
+    sessionId = randomUUID();
+    proxy = await TcpProxy.start(url);
+    dataSource = await new DataSource({ type: 'postgres', url: proxy.url, poolSize: 3 }).initialize();
+    store = typeormAdapter({ dataSource, tablePrefix, migrationsRun: true, operationTimeoutMs: BOUND_MS });
+    await openWithTurn(store, sessionId);
+  });
+
+  afterEach(async () => {
+    proxy.restore();
+    await store.close?.();
+    await dataSource.destroy();
+    await proxy.stop();
+  });
+
+  it('NST-05 waits no longer than that for a connection that the application needs for itself', async () => {
+    const long = [1, 2].map(() => dataSource.createQueryRunner());
+    await Promise.all(long.map((runner) => runner.startTransaction()));
+    const request = turnRequest(randomUUID(), { sessionId });
+    await soon(expect(store.turns.accept(request)).rejects.toMatchObject(unavailable(false)));
+
+    for (const runner of long) {
+      expect(await runner.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+      await runner.commitTransaction();
+      await runner.release();
+    }
+    // Nobody was waiting any more who would do it now.
+    expect(await store.turns.get(request.id)).toBeNull();
+    expect(await store.turns.accept(request)).toMatchObject({ duplicate: false });
+  });
+
+  it('NST-05 loses the one connection that gave no answer, and the application works on with the others', async () => {
+    const runner = dataSource.createQueryRunner();
+    await runner.startTransaction();
+    const backend = (): Promise<{ pid: number }[]> => runner.query('SELECT pg_backend_pid() AS pid');
+    const [{ pid }] = await backend();
+    proxy.holdAnswers(/accept_v1/);
+    const slow = store.turns.accept(turnRequest(randomUUID(), { sessionId }));
+    void slow.catch(() => {});
+    await eventually(() => proxy.withheld > 0);
+    // Sent while nothing is heard, and answered like any other once it is.
+    const answer = backend();
+    await soon(expect(slow).rejects.toMatchObject(unavailable(true)));
+    proxy.restore();
+
+    expect(await answer).toEqual([{ pid }]);
+    await runner.commitTransaction();
+    await runner.release();
+    expect(proxy.sender?.destroyed).toBe(true);
+  });
+
+  it('TRN-10 hints are heard again after the connection that listens fell silent, though nothing breaks', async () => {
+    const { id } = await (async () => (await store.turns.list({ sessionId }))[0])();
+    const heard: string[] = [];
+    store.hints.subscribe((turnId) => heard.push(turnId));
+    proxy.freeze();
+
+    await succeeds(async () => {
+      await store.turns.cancel(id, 'cancel');
+      expect(heard).toContain(id);
+    });
+  });
+});
+
+describePostgres('a PostgreSQL store that closes', () => {
+  it('NST-05 ends while it is about to listen again', async () => {
+    Logger.overrideLogger(false);
+    const proxy = await TcpProxy.start(process.env.TEST_POSTGRES_URL ?? '');
+    const tablePrefix = `u${randomUUID().slice(0, 8)}_`;
+    const dataSource = { type: 'postgres', url: proxy.url, poolSize: 3 } as const;
+    const store = typeormAdapter({ dataSource, tablePrefix, migrationsRun: true });
+    await store.init?.();
+    proxy.cut();
+    proxy.restore();
+    proxy.holdAnswers(/LISTEN/);
+    await eventually(() => proxy.withheld > 0);
+    const closing = store.close?.();
+    proxy.restore();
+    await soon(closing);
+    await eventually(() => proxy.connections().length === 0);
+    await proxy.stop();
+  });
+});
+
+async function soon(work: Promise<unknown> | undefined): Promise<void> {
+  const startedAt = performance.now();
+  await work;
+  expect(performance.now() - startedAt).toBeLessThan(SOON_MS);
+}
+
+function after(ms: number): Promise<'late'> {
+  return new Promise((resolve) => setTimeout(() => resolve('late'), ms));
+}

@@ -16,6 +16,7 @@ export const TEST_SERVERS: readonly TestServer[] = [POSTGRES, MARIADB].filter(({
 /** Tests of one server; skipped with it, which the end of the run says in capitals. */
 export const describePostgres = describeFor(POSTGRES);
 export const describeMariadb = describeFor(MARIADB);
+export const describeRedis = process.env.TEST_REDIS_URL ? describe : describe.skip;
 
 /** The same tests on every server. */
 export function describeServers(title: string, tests: (server: TestServer) => void): void {

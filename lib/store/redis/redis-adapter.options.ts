@@ -36,10 +36,16 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 export function resolveOptions(options: RedisAdapterOptions): ResolvedRedisOptions {
   const { client, url, keyPrefix = 'agent-sessions', operationTimeoutMs = 10_000 } = options;
   if ((client === undefined) === (url === undefined)) {
-    throw new SessionsConfigurationError('redisAdapter: give either client, an ioredis client, or url.');
+    throw new SessionsConfigurationError('redisAdapter: give either client or url.');
+  }
+  if (client !== undefined && typeof (client as Partial<RedisClient>).evalsha !== 'function') {
+    throw new SessionsConfigurationError(`redisAdapter: client is ${inspect(client)}; it must be an ioredis client.`);
+  }
+  if (url !== undefined && (typeof url !== 'string' || url === '')) {
+    throw new SessionsConfigurationError(`redisAdapter: url is ${inspect(url)}; it must be as redis://localhost:6379.`);
   }
   // The prefix becomes part of every key, and braces have a meaning there.
-  if (!/^[A-Za-z0-9._:-]{1,100}$/.test(keyPrefix)) {
+  if (typeof keyPrefix !== 'string' || !/^[A-Za-z0-9._:-]{1,100}$/.test(keyPrefix)) {
     throw new SessionsConfigurationError(
       `redisAdapter: keyPrefix is ${inspect(keyPrefix)}; it must be 1 to 100 letters, digits and . _ : -`,
     );

@@ -7,6 +7,9 @@ import { asStoreError, isReadOnly } from './redis-errors.js';
 
 /** After this a connection is asked whether anybody is there; ten questions later it is given up. */
 const KEEP_ALIVE_MS = 10_000;
+/** Between attempts to connect again: each waits longer than the one before. */
+const RETRY_STEP_MS = 50;
+const LONGEST_RETRY_MS = 2000;
 
 /** The client that operations are sent with: the application's, which is left as it is, or one of our own. */
 export class RedisConnection {
@@ -56,7 +59,7 @@ export class RedisConnection {
   }
 
   close(): void {
-    if (this.isOurs) this.client.disconnect();
+    if (this.isOurs && this.client.status !== 'end') this.client.disconnect();
   }
 
   private async connect(): Promise<void> {
@@ -83,11 +86,18 @@ export class RedisConnection {
 
 async function newClient(url: string, operationTimeoutMs: number): Promise<Redis> {
   const { Redis } = await loadPeer('ioredis', () => import('ioredis'));
-  return new Redis(url, {
+  let isOpen = false;
+  const client = new Redis(url, {
     lazyConnect: true,
     connectTimeout: operationTimeoutMs,
     keepAlive: KEEP_ALIVE_MS,
     // What was sent when the connection broke is rejected: the caller knows whether to send it again.
     maxRetriesPerRequest: 0,
+    // The first connection is tried once: whoever starts the application decides what follows.
+    retryStrategy: (times) => (isOpen ? Math.min(times * RETRY_STEP_MS, LONGEST_RETRY_MS) : null),
   });
+  client.once('ready', () => {
+    isOpen = true;
+  });
+  return client;
 }

@@ -24,7 +24,7 @@ export function isReadOnly(error: unknown): boolean {
 /** Typed errors of the domain pass; whatever Redis or its client says becomes "the store is unavailable". */
 export function asStoreError(error: unknown): SessionsError {
   if (error instanceof SessionsError) return error;
-  const code = codeOf(error);
-  const why = error instanceof DeadlineError ? `: ${error.message}` : code === '' ? '.' : ` (${code}).`;
-  return new StoreUnavailableError(`The Redis store failed${why}`, { cause: error });
+  // What has a code is a text of the server's, without anybody's data.
+  const says = error instanceof Error && (error instanceof DeadlineError || codeOf(error) !== '');
+  return new StoreUnavailableError(`The Redis store failed${says ? `: ${error.message}` : '.'}`, { cause: error });
 }

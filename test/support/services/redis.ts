@@ -1,26 +1,27 @@
 import { Redis } from 'ioredis';
 import { findProgram, installPackage } from './find-program.js';
 import { freePort, startServer } from './server-process.js';
-import { type Service } from './service.js';
+import { type RunningService, type Service } from './service.js';
 
 export const redis: Service = {
   name: 'redis',
   variable: 'TEST_REDIS_URL',
-
-  async start(folder) {
-    const port = await freePort();
-    const url = `redis://127.0.0.1:${port}`;
-    const stop = await startServer({
-      program: findRedis(),
-      // Nothing here has to survive a power cut.
-      args: ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no'],
-      folder,
-      stopSignal: 'TERM',
-      answers: () => ping(url),
-    });
-    return { url, stop };
-  },
+  // Nothing here has to survive a power cut.
+  start: async (folder) => startRedis(folder, await freePort(), ['--save', '', '--appendonly', 'no']),
 };
+
+/** @param settings as redis-server takes them */
+export async function startRedis(folder: string, port: number, settings: readonly string[]): Promise<RunningService> {
+  const url = `redis://127.0.0.1:${port}`;
+  const stop = await startServer({
+    program: findRedis(),
+    args: ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, ...settings],
+    folder,
+    stopSignal: 'TERM',
+    answers: () => ping(url),
+  });
+  return { url, stop };
+}
 
 function findRedis(): string {
   const look = (): string | undefined => findProgram('redis-server') ?? findProgram('valkey-server');

@@ -1,18 +1,20 @@
 import { SCRIPTS } from './index.js';
 
-/** Every command that a script calls. */
+const CALLS = /(?:redis\.call|call_with)\('(\w+)'/g;
+
+/** Every command that a script calls, and that calls a script. */
 export const COMMANDS: readonly string[] = [
-  ...new Set(
-    SCRIPTS.flatMap(({ lua }) => [...lua.matchAll(/(?:redis\.call|call_with)\('(\w+)'/g)].map(([, name]) => name)),
-  ),
+  ...new Set(['EVALSHA', ...SCRIPTS.flatMap(({ lua }) => [...lua.matchAll(CALLS)].map(([, name]) => name))]),
 ].sort();
 
 /** Those of the commands (ARGV) that the user may not call on our keys and our channel; KEYS[1] is `{prefix}:`. */
 export const FORBIDDEN_COMMANDS = /* lua */ `#!lua flags=no-writes
-local ARGUMENTS = { TIME = {}, PUBLISH = { KEYS[1] .. 'changed', '' } }
+local key = KEYS[1] .. 'any'
+local arguments = { TIME = {}, PUBLISH = { KEYS[1] .. 'changed', '' }, EVALSHA = { 'sha', '1', key } }
 local forbidden = {}
 for _, command in ipairs(ARGV) do
-  local arguments = ARGUMENTS[command] or { KEYS[1] .. 'any', '0', '0' }
-  if not redis.acl_check_cmd(command, unpack(arguments)) then forbidden[#forbidden + 1] = command end
+  if not redis.acl_check_cmd(command, unpack(arguments[command] or { key })) then
+    forbidden[#forbidden + 1] = command
+  end
 end
 return forbidden`;

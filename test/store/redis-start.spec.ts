@@ -1,0 +1,163 @@
+import { Logger } from '@nestjs/common';
+import { Redis } from 'ioredis';
+import { SessionsConfigurationError, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { PrivateRedis } from '../support/private-redis.js';
+import { describeRedis } from '../support/servers.js';
+import { useEverything } from '../support/use-everything.js';
+
+const SAFE = ['--appendonly', 'yes', '--appendfsync', 'always'];
+
+describeRedis('the start of a Redis store', () => {
+  let redis: PrivateRedis;
+  let lines: string[];
+
+  beforeEach(() => {
+    lines = [];
+    const note = (level: string) => (line: string) => void lines.push(`${level} ${line}`);
+    Logger.overrideLogger({ log: note('log'), warn: note('warn'), error: note('error') });
+  });
+
+  afterEach(() => redis.stop());
+
+  it('NST-05 says in one line what the server keeps, and warns of nothing when it keeps everything', async () => {
+    await start(...SAFE, '--save', '3600 1 300 100', '--maxmemory', '256mb');
+
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^log (Redis|Valkey) \d+\.\d+\.\d+; appendonly with appendfsync always, snapshots at 3600 1 300 100; maxmemory-policy noeviction; \d\.\d MB used of 256 MB\.$/,
+      ),
+    ]);
+  });
+
+  it.each<[string, string[], RegExp]>([
+    ['nothing is kept', [], /appendonly is off: everything is lost when the server stops/],
+    [
+      'only snapshots are kept',
+      ['--save', '3600 1'],
+      /appendonly is off: what was written since the last snapshot is lost/,
+    ],
+    ['nobody writes to the disk', [...SAFE, '--appendfsync', 'no'], /appendfsync is no: .* lost with the machine/],
+    [
+      'documents may be evicted',
+      [...SAFE, '--maxmemory', '256mb', '--maxmemory-policy', 'volatile-lru'],
+      /maxmemory-policy is volatile-lru: when memory is full, state documents with a TTL go/,
+    ],
+    [
+      'everything may be evicted as soon as there is a limit',
+      [...SAFE, '--maxmemory-policy', 'allkeys-lfu'],
+      /maxmemory-policy is allkeys-lfu: as soon as a maxmemory is set/,
+    ],
+    ['memory is nearly full', [...SAFE, '--maxmemory', '1mb'], /1\.\d of 1\.0 MB of memory are used/],
+  ])('NST-05 warns once when %s', async (_, settings, warning) => {
+    await start(...settings);
+
+    expect(lines.filter((line) => line.startsWith('warn'))).toEqual([expect.stringMatching(warning)]);
+  });
+
+  it('NST-05 warns once when it is a node of a cluster and the client does not know that', async () => {
+    redis = await PrivateRedis.start(...SAFE, '--cluster-enabled', 'yes');
+    await redis.client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+    await eventually(async () => (await redis.client.cluster('INFO')).includes('cluster_state:ok'));
+    await open();
+
+    expect(lines.filter((line) => line.startsWith('warn'))).toEqual([
+      expect.stringMatching(/a node of a cluster; give a client that is an ioredis Cluster/),
+    ]);
+  });
+
+  it('NST-05 warns of a snapshot that failed', async () => {
+    redis = await PrivateRedis.start(...SAFE);
+    await redis.failToSnapshot();
+    await open();
+
+    expect(lines).toContainEqual(expect.stringMatching(/^warn Redis: the last snapshot failed/));
+  });
+
+  it('NST-05 refuses a server that may throw sessions away', async () => {
+    redis = await PrivateRedis.start('--maxmemory', '256mb', '--maxmemory-policy', 'allkeys-lru');
+    await expect(open()).rejects.toThrow(SessionsConfigurationError);
+    await expect(open()).rejects.toThrow(/maxmemory-policy is allkeys-lru.*Set it to noeviction/);
+  });
+
+  it('NST-05 refuses a replica, and starts when that is promoted', async () => {
+    redis = await PrivateRedis.start('--replicaof', '127.0.0.1 1');
+    await expect(open()).rejects.toThrow(StoreUnavailableError);
+    await expect(open()).rejects.toThrow('is a replica, which takes no writes: connect to its primary');
+
+    await redis.client.call('REPLICAOF', 'NO', 'ONE');
+    await expect(open()).resolves.toBeUndefined();
+  });
+
+  it('NST-05 says why a password was not taken', async () => {
+    redis = await PrivateRedis.start();
+    await redis.client.call('ACL', 'SETUSER', 'app', 'on', '>secret', '+@all', '~*', '&*');
+    const wrong = redis.store({ url: withUser(redis.url, 'app', 'wrong') });
+    await expect(wrong.init?.()).rejects.toThrow(StoreUnavailableError);
+    await expect(wrong.init?.()).rejects.toThrow(/could not be reached: WRONGPASS/);
+    await redis.client.config('SET', 'requirepass', 'secret');
+    await expect(open()).rejects.toThrow(/NOAUTH/);
+  });
+
+  it('NST-05 needs no more permissions than docs/stores/redis.md lists', async () => {
+    redis = await PrivateRedis.start();
+    await redis.client.call('ACL', 'SETUSER', 'app', 'on', '>secret', ...SUFFICIENT);
+    const store = redis.store({ url: withUser(redis.url, 'app', 'secret') });
+    await store.init?.();
+    await useEverything(store);
+    await store.ping();
+    await store.close?.();
+
+    expect(await redis.client.call('ACL', 'LOG')).toEqual([]);
+  });
+
+  it.each([
+    ['a command that scripts call', '-zadd', /Allow \+zadd ~/],
+    ['the channel of hints', 'resetchannels', /Allow \+publish ~/],
+    ['our keys', 'resetkeys', /NOPERM this user has no permissions to access one of the keys/],
+    ['scripts', '-evalsha', /Allow \+evalsha ~/],
+  ])('NST-05 says what a user lacks who may not use %s', async (_, rule, complaint) => {
+    redis = await PrivateRedis.start();
+    await redis.client.call('ACL', 'SETUSER', 'app', 'on', '>secret', ...SUFFICIENT, rule);
+    const store = redis.store({ url: withUser(redis.url, 'app', 'secret') });
+
+    await expect(store.init?.()).rejects.toThrow(complaint);
+  });
+
+  it('NST-05 starts without CONFIG and INFO, and says that it does not know what survives', async () => {
+    redis = await PrivateRedis.start();
+    await redis.client.call('ACL', 'SETUSER', 'app', 'on', '>secret', ...SUFFICIENT, '-config', '-info');
+    const client = new Redis(withUser(redis.url, 'app', 'secret'), { enableReadyCheck: false });
+    client.on('error', () => {});
+    const store = redis.store({ client });
+    await store.init?.();
+    await store.close?.();
+    client.disconnect();
+
+    expect(lines).toEqual([expect.stringMatching(/^warn Redis: the user may not call INFO, so it is unknown/)]);
+  });
+
+  async function start(...settings: string[]): Promise<void> {
+    redis = await PrivateRedis.start(...settings);
+    await open();
+  }
+
+  async function open(): Promise<void> {
+    const store = redis.store();
+    await store.init?.();
+    await store.close?.();
+  }
+});
+
+/** As docs/stores/redis.md gives them. */
+const SUFFICIENT = (
+  '~{agent-sessions}:* &{agent-sessions}:* +eval +evalsha +script|load +subscribe +ping +info +config|get +time ' +
+  '+exists +hdel +hexists +hget +hgetall +hincrby +hmget +hset +hsetnx +lindex +llen +lrange +persist +pexpireat ' +
+  '+publish +rpush +sadd +setnx +smembers +srem +unlink +zadd +zcard +zcount +zrange +zrank +zrem +zscore'
+).split(' ');
+
+function withUser(url: string, name: string, password: string): string {
+  const own = new URL(url);
+  [own.username, own.password] = [name, password];
+  return own.href;
+}

@@ -1,9 +1,13 @@
-/** By when an operation must have its answer. */
+/** By when an operation must have its answer: one for its wait for a connection and for everything that it sends. */
 export class Deadline {
   private readonly end: number;
 
   constructor(private readonly ms: number) {
     this.end = performance.now() + ms;
+  }
+
+  get isOver(): boolean {
+    return performance.now() >= this.end;
   }
 
   /** What the promise gives. @throws DeadlineError when it has not settled by then; whatever it gives later is dropped */

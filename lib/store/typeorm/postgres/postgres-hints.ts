@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Logger } from '@nestjs/common';
 import { type DataSource } from 'typeorm';
 import { type TurnHints } from '../../../turn/turn.store.js';
-import { Deadline } from '../deadline.js';
+import { Deadline } from '../../deadline.js';
 import { type SqlPlace } from '../sql-place.js';
 import { PostgresConnection } from './postgres-connection.js';
 

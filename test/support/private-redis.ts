@@ -30,6 +30,7 @@ export class PrivateRedis {
     client.on('error', () => {});
     const redis = new PrivateRedis(url, client, folder, ['--save', '', '--appendonly', 'no', ...settings]);
     await redis.startAgain();
+    await client.ping();
     return redis;
   }
 
@@ -42,11 +43,10 @@ export class PrivateRedis {
     return redisAdapter(options.client ? options : { url: this.url, ...options });
   }
 
-  /** Starts a server that was killed, with the files that are there. */
+  /** Starts a server that was killed, with the files that are there, which it may take a while to load. */
   async startAgain(...settings: string[]): Promise<void> {
     this.settings = [...this.settings, ...settings];
     this.server = await startRedis(this.folder, this.port, this.settings);
-    await this.client.ping();
   }
 
   /** SIGKILL. */

@@ -18,23 +18,28 @@ export class TcpProxy {
   private constructor(
     private readonly server: Server,
     readonly url: string,
+    private target: URL,
   ) {}
 
   /** @param target the address of the server; the proxy's `url` is the same but for host and port */
   static async start(target: string): Promise<TcpProxy> {
-    const { hostname, port } = new URL(target);
-    const server = createServer((client) => proxy.pass(client, connect(Number(port), hostname)));
+    const server = createServer((client) => proxy.pass(client));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = new URL(target);
     url.port = String((server.address() as AddressInfo).port);
-    const proxy = new TcpProxy(server, url.href);
+    const proxy = new TcpProxy(server, url.href, new URL(target));
     return proxy;
   }
 
   /** What is connected at the moment. */
   connections(): readonly Socket[] {
     return [...this.sockets];
+  }
+
+  /** New connections go to another server, as when a name means another machine. */
+  leadTo(target: string): void {
+    this.target = new URL(target);
   }
 
   /** Breaks every connection, and each new one. */
@@ -79,7 +84,8 @@ export class TcpProxy {
     await once(this.server, 'close');
   }
 
-  private pass(client: Socket, server: Socket): void {
+  private pass(client: Socket): void {
+    const server = connect(Number(this.target.port), this.target.hostname);
     for (const [socket, peer] of [
       [client, server],
       [server, client],

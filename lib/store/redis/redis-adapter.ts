@@ -60,8 +60,8 @@ class RedisAdapter {
     this.connection = connection;
     try {
       await checkServer(connection, this.options.base, this.logger);
-      await connection.call(() => this.loadScripts(connection));
-      await connection.call(() => this.hints.open(connection.subscriber()));
+      await connection.read(() => this.loadScripts(connection));
+      await connection.read(() => this.hints.open(connection.subscriber()));
     } catch (error) {
       await this.close();
       throw error;
@@ -75,7 +75,8 @@ class RedisAdapter {
   }
 
   private async ping(): Promise<void> {
-    await this.opened().call((client) => client.ping());
+    const connection = this.opened();
+    await connection.read(() => connection.client.ping());
   }
 
   private async close(): Promise<void> {
@@ -85,7 +86,7 @@ class RedisAdapter {
   }
 
   private opened(): RedisConnection {
-    if (!this.connection) throw new StoreUnavailableError('The Redis store is not open.');
+    if (!this.connection) throw new StoreUnavailableError('The Redis store is not open.', { maybeApplied: false });
     return this.connection;
   }
 }

@@ -13,6 +13,8 @@ const LONGEST_RETRY_MS = 2000;
 
 /** The client that operations are sent with: the application's, which is left as it is, or one of our own. */
 export class RedisConnection {
+  private connecting: Promise<void> | null = null;
+
   private constructor(
     readonly client: RedisClient,
     private readonly operationTimeoutMs: number,
@@ -21,24 +23,26 @@ export class RedisConnection {
 
   /** @throws StoreUnavailableError when there is no server, or it does not let us in */
   static async open({ client, url = '', operationTimeoutMs }: ResolvedRedisOptions): Promise<RedisConnection> {
-    const connection = new RedisConnection(
-      client ?? (await newClient(url, operationTimeoutMs)),
-      operationTimeoutMs,
-      client === undefined,
-    );
-    await connection.connect();
+    if (client) {
+      const connection = new RedisConnection(client, operationTimeoutMs, false);
+      // Of a cluster: also until it knows its nodes.
+      await connection.read(() => client.ping());
+      return connection;
+    }
+    const ours = await newClient(url, operationTimeoutMs);
+    const connection = new RedisConnection(ours, operationTimeoutMs, true);
+    await connection.connect(ours);
     return connection;
   }
 
-  /** One operation, and how long it may take. @throws StoreUnavailableError */
-  async call<T>(operation: (client: RedisClient) => Promise<T>): Promise<T> {
-    try {
-      return await new Deadline(this.operationTimeoutMs).wait(operation(this.client));
-    } catch (error) {
-      // Whoever is silent stays so, and whoever is no primary any more may have a successor.
-      if (this.isOurs && (error instanceof DeadlineError || isReadOnly(error))) this.client.disconnect(true);
-      throw asStoreError(error);
-    }
+  /** @throws StoreUnavailableError */
+  read<T>(operation: () => Promise<T>): Promise<T> {
+    return this.call(operation, false);
+  }
+
+  /** @throws StoreUnavailableError, which says whether it may have been done */
+  write<T>(operation: () => Promise<T>): Promise<T> {
+    return this.call(operation, true);
   }
 
   /** Every server that has a part of the data. */
@@ -62,24 +66,61 @@ export class RedisConnection {
     if (this.isOurs && this.client.status !== 'end') this.client.disconnect();
   }
 
-  private async connect(): Promise<void> {
-    if (!this.isOurs) {
-      // Of a cluster: also until it knows its nodes.
-      await this.call((client) => client.ping());
-      return;
+  private async call<T>(operation: () => Promise<T>, writes: boolean): Promise<T> {
+    const deadline = new Deadline(this.operationTimeoutMs);
+    let isSent = false;
+    try {
+      await deadline.wait(this.ready());
+      isSent = true;
+      return await deadline.wait(operation());
+    } catch (error) {
+      // Whoever is silent stays so, and whoever is no primary any more may have a successor.
+      if (this.isOurs && (error instanceof DeadlineError || isReadOnly(error))) this.client.disconnect(true);
+      throw asStoreError(error, writes && isSent);
     }
+  }
+
+  /** Waits for one attempt to connect, so that nothing is sent of which nobody knows when. */
+  private async ready(): Promise<void> {
+    const { status } = this.client;
+    // A client that is to connect by its first command.
+    if (status === 'ready' || status === 'wait') return;
+    if (status === 'end') throw new Error('Connection is closed.');
+    this.connecting ??= this.nextAttempt().finally(() => {
+      this.connecting = null;
+    });
+    await this.connecting;
+  }
+
+  private nextAttempt(): Promise<void> {
+    const { client } = this;
+    return new Promise((resolve, reject) => {
+      const connected = (): void => {
+        client.off('close', failed);
+        resolve();
+      };
+      const failed = (): void => {
+        client.off('ready', connected);
+        reject(new Error('Connection is closed.'));
+      };
+      client.once('ready', connected);
+      client.once('close', failed);
+    });
+  }
+
+  private async connect(client: Redis): Promise<void> {
     let refusal: unknown;
     // Afterwards every call says so by itself.
-    this.client.on('error', (error: unknown) => {
+    client.on('error', (error: unknown) => {
       refusal = error;
     });
     try {
-      await new Deadline(this.operationTimeoutMs).wait(this.client.connect());
+      await new Deadline(this.operationTimeoutMs).wait(client.connect());
     } catch (error) {
       this.close();
       const cause = refusal ?? error;
       const why = cause instanceof Error ? cause.message : String(cause);
-      throw new StoreUnavailableError(`The Redis store could not be reached: ${why}`, { cause });
+      throw new StoreUnavailableError(`The Redis store could not be reached: ${why}`, { cause, maybeApplied: false });
     }
   }
 }

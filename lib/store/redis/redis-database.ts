@@ -15,7 +15,9 @@ export class RedisDatabase {
 
   /** @throws StoreUnavailableError; the typed error that the script refused with */
   async run<T extends readonly unknown[]>(script: Script, ...args: readonly (string | number)[]): Promise<T> {
-    return granted(await this.connection().call((client) => this.evaluate(client, script, args)));
+    const connection = this.connection();
+    const evaluate = (): Promise<Reply> => this.evaluate(connection.client, script, args);
+    return granted(await (script.writes ? connection.write(evaluate) : connection.read(evaluate)));
   }
 
   private async evaluate(

@@ -13,12 +13,12 @@ import { describeServer, judgeServer, reportOf } from './server-report.js';
 export async function checkServer(connection: RedisConnection, base: string, logger: Logger): Promise<void> {
   const servers = connection.primaries();
   for (const server of servers) {
-    const info = await connection.call(() => unlessForbidden(server.info(), undefined));
+    const info = await connection.read(() => unlessForbidden(server.info(), undefined));
     if (info === undefined) {
       logger.warn('Redis: the user may not call INFO, so it is unknown what survives. Allow +info.');
       continue;
     }
-    const config = await connection.call(() => unlessForbidden(configOf(server), []));
+    const config = await connection.read(() => unlessForbidden(configOf(server), []));
     const report = reportOf(info, config);
     const warnings = judgeServer(report);
     logger.log(`${describeServer(report)}.`);
@@ -32,7 +32,7 @@ export async function checkServer(connection: RedisConnection, base: string, log
 
 /** A script that may not call a command fails in the middle, so it must be known before. */
 async function checkPermissions(connection: RedisConnection, base: string): Promise<void> {
-  const forbidden = await connection.call((client) => client.eval(FORBIDDEN_COMMANDS, 1, base, ...COMMANDS));
+  const forbidden = await connection.read(() => connection.client.eval(FORBIDDEN_COMMANDS, 1, base, ...COMMANDS));
   const named = (forbidden as string[]).map((command) => `+${command.toLowerCase()}`);
   if (named.length === 0) return;
   throw new SessionsConfigurationError(

@@ -33,8 +33,9 @@ function findRedis(): string {
   return installed;
 }
 
+/** It may still load its data. */
 async function ping(url: string): Promise<void> {
-  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
+  const client = new Redis(url, { lazyConnect: true, enableReadyCheck: false, retryStrategy: () => null });
   client.on('error', () => {});
   await client.connect();
   await client.quit();

@@ -6,6 +6,7 @@ export interface Script {
   readonly name: string;
   readonly lua: string;
   readonly sha: string;
+  readonly writes: boolean;
 }
 
 /**
@@ -23,12 +24,12 @@ export function thrifty(name: string, parts: readonly string[], body: string): S
 
 /** A script that only reads, which Redis also runs when it is out of memory. */
 export function query(name: string, parts: readonly string[], body: string): Script {
-  return compose(name, '#!lua flags=no-writes', parts, body);
+  return { ...compose(name, '#!lua flags=no-writes', parts, body), writes: false };
 }
 
 function compose(name: string, shebang: string, parts: readonly string[], body: string): Script {
   const lua = [`${shebang}\n-- nestjs-agent-sessions: ${name}`, COMMON, ...parts, body]
     .map((part) => part.trim())
     .join('\n');
-  return { name, lua, sha: createHash('sha1').update(lua).digest('hex') };
+  return { name, lua, sha: createHash('sha1').update(lua).digest('hex'), writes: true };
 }

@@ -7,6 +7,7 @@ export default {
   transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, diagnostics: false }] },
   moduleNameMapper: {
     '^nestjs-agent-sessions$': '<rootDir>/lib/index.ts',
+    '^nestjs-agent-sessions/bullmq$': '<rootDir>/lib/queue/bullmq/index.ts',
     '^nestjs-agent-sessions/redis$': '<rootDir>/lib/store/redis/index.ts',
     '^nestjs-agent-sessions/testing$': '<rootDir>/lib/testing/index.ts',
     '^nestjs-agent-sessions/typeorm$': '<rootDir>/lib/store/typeorm/index.ts',

@@ -2,6 +2,7 @@
 export { SessionsModule } from './sessions.module.js';
 export {
   BackoffOptions,
+  type ProcessRole,
   RetryOptions,
   type SessionsModuleAsyncOptions,
   SessionsModuleOptions,
@@ -10,7 +11,7 @@ export {
   SweepOptions,
   TurnsOptions,
 } from './sessions.options.js';
-export { SESSIONS_ADAPTER } from './sessions.tokens.js';
+export { SESSIONS_ADAPTER, TURN_QUEUE } from './sessions.tokens.js';
 
 // Sessions
 export {

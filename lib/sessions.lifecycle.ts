@@ -7,12 +7,18 @@ import {
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { findProvider } from './common/nest-providers.js';
+import { SessionsConfigurationError } from './common/sessions.error.js';
 import { SessionSweeper } from './maintenance/session-sweeper.service.js';
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
+import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
 import { type SessionsSettings } from './sessions.settings.js';
-import { SESSIONS_ADAPTER, SESSIONS_SETTINGS } from './sessions.tokens.js';
+import { type ProcessRole } from './sessions.options.js';
+import { SESSIONS_ADAPTER, SESSIONS_ROLE, SESSIONS_SETTINGS, TURN_QUEUE } from './sessions.tokens.js';
 import { LaneReconciler } from './turn/lane-reconciler.service.js';
+import { type TurnQueue } from './turn/turn-queue.js';
 import { TurnService } from './turn/turn.service.js';
 import { TurnWorker } from './turn/turn-worker.service.js';
 
@@ -35,14 +41,21 @@ export class SessionsLifecycle
     private readonly worker: TurnWorker,
     private readonly reconciler: LaneReconciler,
     private readonly sweeper: SessionSweeper,
+    private readonly moduleRef: ModuleRef,
+    @Inject(TURN_QUEUE) private readonly queue: TurnQueue,
+    @Inject(SESSIONS_ROLE) private readonly role: ProcessRole,
+    private readonly registry: OrchestratorRegistry,
   ) {}
 
   async onModuleInit(): Promise<void> {
+    await this.queue.init?.((token) => findProvider(this.moduleRef, token));
     await this.explorer.explore();
   }
 
   async onApplicationBootstrap(): Promise<void> {
     this.warn();
+    if (this.role === 'submit') return;
+    if (this.role === 'work') this.assertWork();
     await this.adapter.beginWork?.();
     this.working = true;
     await this.worker.start();
@@ -56,6 +69,8 @@ export class SessionsLifecycle
       await this.sweeper.stop();
       await this.reconciler.stop();
       await this.worker.stop();
+    } else {
+      await this.queue.close();
     }
     // Requests that wait for a turn would keep the HTTP server open.
     this.turns.close();
@@ -65,6 +80,14 @@ export class SessionsLifecycle
     await this.adapter.close?.();
   }
 
+  /** Such a process would give every turn back. */
+  private assertWork(): void {
+    if (this.registry.names().length > 0) return;
+    throw new SessionsConfigurationError(
+      "SessionsModule: the role is 'work' and no orchestrator is registered. Register one with SessionsModule.forFeature([...]).",
+    );
+  }
+
   private warn(): void {
     if (this.settings.adapterByDefault && process.env.NODE_ENV === 'production') {
       this.logger.warn(
@@ -72,7 +95,7 @@ export class SessionsLifecycle
           'Give SessionsModule.forRoot({ adapter }) a durable one.',
       );
     }
-    if (this.settings.queueByDefault && this.adapter.shared) {
+    if (this.settings.queueByDefault && this.adapter.shared && this.role !== 'submit') {
       this.logger.log(
         'Turns are queued in this process, and the store can be shared: order and exclusion hold over all processes, ' +
           'but work does not spread. A BullMQ queue (turns.queue) is the way to scale.',

@@ -1,16 +1,18 @@
+import { inspect } from 'node:util';
 import { type DynamicModule, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { handleProvider, OrchestratorFeature } from './orchestrator/orchestrator-feature.js';
 import { type OrchestratorRef } from './orchestrator/orchestrator.decorators.js';
 import {
+  PROCESS_ROLES,
   type SessionsModuleAsyncOptions,
   type SessionsModuleOptions,
   type SessionsModuleStatics,
   type SessionsOptionsFactory,
 } from './sessions.options.js';
 import { PUBLIC_TOKENS, SESSIONS_PROVIDERS } from './sessions.providers.js';
-import { SESSIONS_OPTIONS, SESSIONS_OPTIONS_FACTORY } from './sessions.tokens.js';
+import { SESSIONS_OPTIONS, SESSIONS_OPTIONS_FACTORY, SESSIONS_ROLE } from './sessions.tokens.js';
 
 @Module({})
 class SessionsFeatureModule {}
@@ -27,8 +29,8 @@ export class SessionsModule {
    * @throws SessionsConfigurationError at start-up, naming the option, its value and what is allowed
    */
   static forRoot(options: SessionsModuleOptions & SessionsModuleStatics = {}): DynamicModule {
-    const { isGlobal, ...rest } = options;
-    return assemble(isGlobal, [], [{ provide: SESSIONS_OPTIONS, useValue: rest }]);
+    const { isGlobal, role, ...rest } = options;
+    return assemble({ isGlobal, role }, [], [{ provide: SESSIONS_OPTIONS, useValue: rest }]);
   }
 
   /**
@@ -36,7 +38,7 @@ export class SessionsModule {
    * @throws SessionsConfigurationError unless exactly one of them is given
    */
   static forRootAsync(options: SessionsModuleAsyncOptions): DynamicModule {
-    return assemble(options?.isGlobal, options?.imports, asyncOptions(options));
+    return assemble(options ?? {}, options?.imports, asyncOptions(options));
   }
 
   /**
@@ -57,12 +59,21 @@ export class SessionsModule {
   }
 }
 
-function assemble(isGlobal = false, imports: ModuleMetadata['imports'] = [], options: Provider[]): DynamicModule {
+function assemble(
+  { isGlobal = false, role = 'both' }: SessionsModuleStatics,
+  imports: ModuleMetadata['imports'] = [],
+  options: Provider[],
+): DynamicModule {
+  if (!PROCESS_ROLES.includes(role)) {
+    throw new SessionsConfigurationError(
+      `SessionsModule: The option role must be one of ${PROCESS_ROLES.join(', ')}. It is ${inspect(role)}.`,
+    );
+  }
   return {
     module: SessionsModule,
     global: isGlobal,
     imports: [DiscoveryModule, ...imports],
-    providers: [...options, ...SESSIONS_PROVIDERS],
+    providers: [...options, { provide: SESSIONS_ROLE, useValue: role }, ...SESSIONS_PROVIDERS],
     exports: PUBLIC_TOKENS,
   };
 }

@@ -186,10 +186,20 @@ export class SessionsModuleOptions {
   generateId?: IdGenerator;
 }
 
+/**
+ * What a process does with turns: `submit` takes them and waits for them, and leaves running them and the sweeps to others;
+ * `work` runs them; `both` does all of it.
+ */
+export type ProcessRole = 'submit' | 'work' | 'both';
+
+export const PROCESS_ROLES: readonly ProcessRole[] = ['submit', 'work', 'both'];
+
 /** What only the module's definition can decide. */
 export interface SessionsModuleStatics {
   /** Makes the services injectable in every module. Default false. */
   readonly isGlobal?: boolean;
+  /** Default `both`. */
+  readonly role?: ProcessRole;
 }
 
 export interface SessionsOptionsFactory {

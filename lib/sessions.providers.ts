@@ -10,16 +10,27 @@ import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
 import { OrchestratorRunner } from './orchestrator/orchestrator-runner.js';
 import { TurnContextFactory } from './orchestrator/turn-context.js';
+import { silentQueue } from './queue/in-process/silent-queue.js';
 import { AffinityResolver, defaultAffinityResolver } from './session/affinity-resolver.js';
 import { SessionEvents } from './session/session-events.js';
 import { isAtomic } from './session/session.store.js';
 import { SessionStore } from './session/session-store.service.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
 import { SessionsLifecycle } from './sessions.lifecycle.js';
+import { type ProcessRole } from './sessions.options.js';
 import { resolveOptions, type SessionsSettings } from './sessions.settings.js';
-import { PRINCIPAL_RESOLVER, SESSIONS_ADAPTER, SESSIONS_OPTIONS, SESSIONS_SETTINGS } from './sessions.tokens.js';
+import {
+  PRINCIPAL_RESOLVER,
+  SESSIONS_ADAPTER,
+  SESSIONS_OPTIONS,
+  SESSIONS_ROLE,
+  SESSIONS_SETTINGS,
+  TURN_QUEUE,
+} from './sessions.tokens.js';
+import { LaneBell } from './turn/lane-bell.js';
 import { LaneReconciler } from './turn/lane-reconciler.service.js';
 import { TurnContexts } from './turn/turn-contexts.js';
+import { type TurnQueue } from './turn/turn-queue.js';
 import { TurnRunner } from './turn/turn-runner.js';
 import { TurnRuntime } from './turn/turn-runtime.js';
 import { TurnService } from './turn/turn.service.js';
@@ -34,6 +45,7 @@ export const PUBLIC_TOKENS = [
   AffinityResolver,
   SessionGuard,
   SESSIONS_ADAPTER,
+  TURN_QUEUE,
   PRINCIPAL_RESOLVER,
 ];
 
@@ -45,6 +57,12 @@ export const SESSIONS_PROVIDERS: Provider[] = [
     return adapter;
   }),
 
+  provide(
+    TURN_QUEUE,
+    [SESSIONS_SETTINGS, SESSIONS_ROLE],
+    ({ queue, queueByDefault }: SessionsSettings, role: ProcessRole) =>
+      queueByDefault && role === 'submit' ? silentQueue : queue,
+  ),
   provide(
     SessionStore,
     [SESSIONS_ADAPTER, SESSIONS_SETTINGS],
@@ -74,17 +92,19 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   TurnContexts,
   provide(
     TurnRuntime,
-    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, TurnRunner, TurnContexts, SessionStore],
+    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, TURN_QUEUE, TurnRunner, TurnContexts, SessionStore],
     (
       adapter: SessionsAdapter,
       settings: SessionsSettings,
+      queue: TurnQueue,
       runner: TurnRunner,
       contexts: TurnContexts,
       sessions: SessionStore,
     ) => ({
       ledger: adapter.turns,
       hints: adapter.hints,
-      queue: settings.queue,
+      queue,
+      bell: new LaneBell(queue),
       runner,
       contexts,
       settings: settings.turns,

@@ -6,5 +6,9 @@ export const SESSIONS_OPTIONS_FACTORY = Symbol('agent-sessions:options-factory')
 export const SESSIONS_SETTINGS = Symbol('agent-sessions:settings');
 /** The application's store, connected. */
 export const SESSIONS_ADAPTER = Symbol('agent-sessions:adapter');
+/** What this process does with turns. */
+export const SESSIONS_ROLE = Symbol('agent-sessions:role');
+/** The TurnQueue that rings for turns. */
+export const TURN_QUEUE = Symbol('agent-sessions:queue');
 /** Finds out whom a request speaks for. */
 export const PRINCIPAL_RESOLVER = Symbol('agent-sessions:principal');

@@ -10,10 +10,13 @@ export function provide(
   return { provide: token, inject, useFactory: useFactory as (...args: unknown[]) => unknown };
 }
 
-/** The provider of a class in any module of the application, or null. */
-export function findProvider<T>(moduleRef: ModuleRef, token: abstract new (...args: never[]) => T): T | null {
+/** A provider in any module of the application, or null. */
+export function findProvider<T>(
+  moduleRef: ModuleRef,
+  token: (abstract new (...args: never[]) => T) | InjectionToken,
+): T | null {
   try {
-    return moduleRef.get<T>(token, { strict: false });
+    return moduleRef.get<T>(token as InjectionToken<T>, { strict: false });
   } catch {
     return null;
   }

@@ -29,9 +29,9 @@ export class LaneReconciler {
 
   /** One look. @returns how many lanes were rung */
   async ringDue(): Promise<number> {
-    const { ledger, queue } = this.runtime;
+    const { ledger, bell } = this.runtime;
     const due = await ledger.due(BATCH);
-    for (const sessionId of due) await queue.ring(sessionId);
+    for (const sessionId of due) await bell.ring(sessionId);
     return due.length;
   }
 

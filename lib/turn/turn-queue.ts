@@ -1,16 +1,27 @@
+import { type InjectionToken } from '@nestjs/common';
 import { hasMethods } from '../common/has-methods.js';
+
+/** Finds a provider in any module of the application. */
+export type FindProvider = <T>(token: InjectionToken) => T | null;
 
 /** A doorbell, nothing more: says that a session has work. What it loses or repeats cannot lose or reorder a turn. */
 export interface TurnQueue {
-  /** @param delayMs not before this many milliseconds; default 0 */
+  /** Called once, when the application's modules are there and before anything else. */
+  init?(find: FindProvider): Promise<void>;
+  /**
+   * @param delayMs not before this many milliseconds; default 0
+   * @throws when the queue cannot be reached; the lane is then found by the reconciler
+   */
   ring(sessionId: string, delayMs?: number): Promise<void>;
-  /** From now on, calls the handler for rung sessions: in parallel for different ones, never twice at once for one. */
+  /** From now on, calls the handler for rung sessions, in parallel; twice at once for one of them does no harm. */
   process(handler: (sessionId: string) => Promise<void>): Promise<void>;
   /** Starts no more calls of the handler. */
   pause(): Promise<void>;
   resume(): Promise<void>;
   /** Pauses, waits for the handlers that run, and lets go of everything. */
   close(): Promise<void>;
+  /** Resolves when the queue answers, for health checks. */
+  ping?(): Promise<void>;
 }
 
 export function isTurnQueue(value: unknown): value is TurnQueue {

@@ -1,4 +1,5 @@
 import { type SessionStore } from '../session/session-store.service.js';
+import { type LaneBell } from './lane-bell.js';
 import { type TurnContexts } from './turn-contexts.js';
 import { type TurnQueue } from './turn-queue.js';
 import { type TurnRunner } from './turn-runner.js';
@@ -10,6 +11,7 @@ export abstract class TurnRuntime {
   abstract readonly ledger: TurnLedger;
   abstract readonly hints: TurnHints;
   abstract readonly queue: TurnQueue;
+  abstract readonly bell: LaneBell;
   abstract readonly runner: TurnRunner;
   abstract readonly contexts: TurnContexts;
   abstract readonly settings: TurnSettings;

@@ -95,10 +95,10 @@ export class TurnWorker {
       case 'settled':
         await this.conclude(outcome.settled);
         // This lane goes to the back; the others have waited.
-        if (outcome.settled.ring) await this.runtime.queue.ring(sessionId);
+        if (outcome.settled.ring) await this.runtime.bell.ring(sessionId);
         return outcome.settled.next;
       case 'returned':
-        if (outcome.ringAfterMs !== null) await this.runtime.queue.ring(sessionId, outcome.ringAfterMs);
+        if (outcome.ringAfterMs !== null) await this.runtime.bell.ring(sessionId, outcome.ringAfterMs);
         return null;
       case 'unknown':
         this.warnUnknown(claimed.turn);

@@ -94,7 +94,7 @@ export class TurnService {
    */
   async cancel(turnId: string): Promise<Turn> {
     const { turn, ring } = await this.runtime.ledger.cancel(checkedId(turnId), 'cancel');
-    if (ring) await this.runtime.queue.ring(turn.sessionId);
+    if (ring) await this.runtime.bell.ring(turn.sessionId);
     return turn;
   }
 
@@ -131,7 +131,7 @@ export class TurnService {
       throw error;
     });
     if (turn.id !== request.id) this.runtime.contexts.drop(request.id);
-    if (ring) await this.runtime.queue.ring(sessionId);
+    if (ring) await this.runtime.bell.ring(sessionId);
     if (signal) this.cancelOnAbort(turn, signal);
     return turn;
   }

@@ -18,12 +18,14 @@ import {
   type SessionsAdapter,
   SessionsModule,
   type SessionsModuleOptions,
+  type SessionsModuleStatics,
   SessionStore,
   TurnService,
 } from 'nestjs-agent-sessions';
 import { sqliteAdapter, temporaryFolder } from './stores.js';
 
-export interface ApplicationOptions extends SessionsModuleOptions, Pick<ModuleMetadata, 'imports' | 'providers'> {
+export interface ApplicationOptions
+  extends SessionsModuleOptions, SessionsModuleStatics, Pick<ModuleMetadata, 'imports' | 'providers'> {
   /** What `forFeature` lists. */
   readonly orchestrators?: readonly OrchestratorRef[];
   readonly logger?: LoggerService;

@@ -1,0 +1,161 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import { type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bullmq';
+import { loadPeer } from '../../common/load-peer.js';
+import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { type FindProvider, type TurnQueue } from '../../turn/turn-queue.js';
+import { type BullmqQueueOptions } from './bullmq-queue.options.js';
+
+/** A ring, which is worth nothing once it was heard. */
+const RING: JobsOptions = { removeOnComplete: true, removeOnFail: true };
+/** Who watches the queue's events needs no more of them. */
+const MAX_EVENTS = 1000;
+const CLOSE_LIMIT_MS = 5000;
+
+interface Ring {
+  readonly sessionId: string;
+}
+
+/**
+ * A doorbell for many processes on the open-source BullMQ (TRN-21, TRN-22): a job says that a session's lane has work, and
+ * carries nothing else. Which turn runs, and whether any, is decided by the ledger; so a job that is lost, stalled or
+ * repeated does no harm, and a lane whose worker died goes on when its lease has lapsed, whatever BullMQ's locks say.
+ */
+export class BullmqQueue implements TurnQueue {
+  private readonly logger = new Logger(BullmqQueue.name);
+  private readonly name: string;
+  private shared: Partial<QueueOptions> = {};
+  private opened: Promise<Queue<Ring>> | null = null;
+  private worker: Worker<Ring> | null = null;
+  private readonly visits = new Set<Promise<void>>();
+  private paused = false;
+  private closed = false;
+  private failing = false;
+
+  constructor(private readonly options: BullmqQueueOptions) {
+    this.name = options.name ?? 'agent-sessions';
+    // BullMQ would say so at the first ring.
+    if (this.name === '' || this.name.includes(':')) {
+      throw new SessionsConfigurationError(`bullmqQueue: name is '${this.name}'; it must not be empty or contain ':'.`);
+    }
+    const { concurrency = 32 } = options;
+    if (!Number.isInteger(concurrency) || concurrency < 1) {
+      throw new SessionsConfigurationError(
+        `bullmqQueue: concurrency is ${concurrency}; it must be a whole number from 1.`,
+      );
+    }
+  }
+
+  /** BullMQ's own queue, for Bull Board and metrics. */
+  get queue(): Promise<Queue<Ring>> {
+    if (this.closed) return Promise.reject(new Error(`The queue ${this.name} is closed.`));
+    return (this.opened ??= this.open());
+  }
+
+  async init(find: FindProvider): Promise<void> {
+    if (this.options.connection !== undefined) return;
+    const { getSharedConfigToken } = await loadPeer('@nestjs/bullmq', () => import('@nestjs/bullmq'));
+    const shared = find<QueueOptions>(getSharedConfigToken(this.options.configKey));
+    if (!shared) {
+      throw new SessionsConfigurationError(
+        'bullmqQueue: give it a connection, or import BullModule.forRoot({ connection }) of @nestjs/bullmq in the application.',
+      );
+    }
+    this.shared = shared;
+  }
+
+  async ring(sessionId: string, delayMs = 0): Promise<void> {
+    const queue = await this.queue;
+    await queue.add('ring', { sessionId }, delayMs > 0 ? { ...RING, delay: delayMs } : RING);
+    this.failing = false;
+  }
+
+  async process(handler: (sessionId: string) => Promise<void>): Promise<void> {
+    const { Worker } = await loadBullmq();
+    const { concurrency = 32 } = this.options;
+    const options = {
+      ...this.connection(),
+      concurrency,
+      // A stalled ring is a ring: it is heard again, as often as it takes.
+      maxStalledCount: Number.MAX_SAFE_INTEGER,
+    };
+    const work = ({ data }: { readonly data: Ring }): Promise<void> => this.visit(data.sessionId, handler);
+    this.worker = new Worker<Ring>(this.name, work, options, this.backendFactory);
+    this.worker.on('error', (error) => this.failed(error));
+  }
+
+  async pause(): Promise<void> {
+    this.paused = true;
+    await this.worker?.pause(true);
+  }
+
+  async resume(): Promise<void> {
+    this.paused = false;
+    this.worker?.resume();
+  }
+
+  async close(): Promise<void> {
+    await this.pause();
+    await Promise.allSettled(this.visits);
+    this.closed = true;
+    const { worker, opened } = this;
+    this.opened = null;
+    // Without a connection there is nothing to say goodbye to.
+    if (worker) await this.closeInTime(worker.close(this.failing), () => worker.disconnect());
+    if (!opened) return;
+    const queue = await opened;
+    await this.closeInTime(queue.close(), () => queue.disconnect());
+  }
+
+  async ping(): Promise<void> {
+    const queue = await this.queue;
+    await queue.getJobCountByTypes('waiting');
+  }
+
+  private async visit(sessionId: string, handler: (sessionId: string) => Promise<void>): Promise<void> {
+    // BullMQ may have fetched it just before the pause: for somebody else, then.
+    if (this.paused) return this.ring(sessionId);
+    const visit = handler(sessionId);
+    this.visits.add(visit);
+    await visit.finally(() => this.visits.delete(visit));
+  }
+
+  private async closeInTime(closing: Promise<void>, disconnect: () => Promise<void>): Promise<void> {
+    const late = Symbol('late');
+    const outcome = await Promise.race([closing, delay(CLOSE_LIMIT_MS, late, { ref: false })]);
+    if (outcome !== late) return;
+    this.logger.warn(`The queue ${this.name} could not be closed within ${CLOSE_LIMIT_MS} ms; its connection is cut.`);
+    await disconnect();
+  }
+
+  private async open(): Promise<Queue<Ring>> {
+    const { Queue } = await loadBullmq();
+    const options = { ...this.connection(), streams: { events: { maxLen: MAX_EVENTS } } };
+    const queue = new Queue<Ring>(this.name, options, this.backendFactory);
+    queue.on('error', (error) => this.failed(error));
+    return queue;
+  }
+
+  private connection(): Pick<QueueOptions, 'connection' | 'prefix'> {
+    const { connection = this.shared.connection, prefix = this.shared.prefix } = this.options;
+    if (connection === undefined) {
+      throw new SessionsConfigurationError('bullmqQueue: the queue is used before the application has started.');
+    }
+    return { connection, ...(prefix === undefined ? {} : { prefix }) };
+  }
+
+  /** BullMQ takes it or does without, which its overloads do not say in one. */
+  private get backendFactory(): undefined {
+    return this.options.backendFactory as undefined;
+  }
+
+  /** Once per outage: BullMQ tells of every attempt to connect. */
+  private failed(error: Error): void {
+    if (!this.failing) this.logger.error(`The queue ${this.name} has a problem; trying on.`, error.stack);
+    this.failing = true;
+  }
+}
+
+function loadBullmq(): Promise<typeof import('bullmq')> {
+  return loadPeer('bullmq', () => import('bullmq'));
+}

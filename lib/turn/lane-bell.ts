@@ -1,0 +1,46 @@
+import { Logger } from '@nestjs/common';
+import { type TurnQueue } from './turn-queue.js';
+
+/** How long a caller waits for a queue that does not answer. */
+const PATIENCE_MS = 1000;
+
+/**
+ * Rings for a lane whose turn is stored already, so that a queue that is away fails nobody: the reconciler rings again for
+ * what the ledger knows.
+ */
+export class LaneBell {
+  private readonly logger = new Logger(LaneBell.name);
+  private failing = false;
+
+  constructor(private readonly queue: Pick<TurnQueue, 'ring'>) {}
+
+  async ring(sessionId: string, delayMs = 0): Promise<void> {
+    const rung = this.queue.ring(sessionId, delayMs).then(
+      () => {
+        this.failing = false;
+      },
+      (error: unknown) => this.failed(error),
+    );
+    // While it is away nobody waits for it; that it is back is heard from this ring or the next.
+    if (this.failing) return;
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        this.failed(new Error(`The queue did not answer within ${PATIENCE_MS} ms.`));
+        resolve();
+      }, PATIENCE_MS);
+    });
+    await Promise.race([rung, patience]).finally(() => clearTimeout(timer));
+  }
+
+  /** Once per outage. */
+  private failed(error: unknown): void {
+    if (!this.failing) {
+      this.logger.error(
+        'Could not ring for a lane; its turn is stored, and the lane will be looked at again.',
+        String(error),
+      );
+    }
+    this.failing = true;
+  }
+}

@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { memoryAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions';
+import { SessionSweeper } from '../../lib/maintenance/session-sweeper.service.js';
+import { Echo } from '../support/application.js';
+import { startApplication } from '../support/running-application.js';
+import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
+
+describe('the role of a process', () => {
+  it('TRN-10 submit leaves turns to others, and gets their results', async () => {
+    const adapter = memoryAdapter();
+    const api = await startApplication({ adapter, role: 'submit', orchestrators: [Echo] });
+    const sessionId = await api.session();
+    const turn = await api.turns.submit('echo', 'first', { sessionId });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(await api.turns.get(turn.id)).toMatchObject({ status: 'queued' });
+
+    const second = api.handle(Echo).execute('second', { sessionId });
+    await startApplication({ adapter, role: 'work', orchestrators: [Echo] });
+
+    expect(await second).toMatchObject({ reply: 'You said: second' });
+    expect(await api.turns.get(turn.id)).toMatchObject({ status: 'awaiting-input' });
+  });
+
+  it('NST-06 submit sweeps nothing', async () => {
+    const api = await startApplication({ role: 'submit', sweep: { cron: '* * * * * *' } });
+    await new Promise((resolve) => setTimeout(resolve, 1100));
+    expect(api.app.get(SessionSweeper, { strict: false }).counts).toMatchObject({ runs: 0 });
+  });
+
+  it('TRN-20 any number of processes submit to one SQLite file while one works', async () => {
+    const file = join(temporaryFolder(), 'sessions.db');
+    await startApplication({ adapter: sqliteAdapter(file), role: 'work', orchestrators: [Echo] });
+    const apis = await Promise.all(
+      [1, 2, 3].map(() => startApplication({ adapter: sqliteAdapter(file), role: 'submit', orchestrators: [Echo] })),
+    );
+    const sessionId = await apis[0].session();
+
+    const results = await Promise.all(
+      apis.map((api, n) => api.handle(Echo).execute(`from ${n}`, { sessionId, timeoutMs: 10_000 })),
+    );
+
+    expect(results.map(({ reply }) => reply)).toEqual(['You said: from 0', 'You said: from 1', 'You said: from 2']);
+    expect(results.map(({ turnIndex }) => turnIndex).sort()).toEqual([0, 1, 2]);
+  });
+
+  it('NST-05 submit closes its queue as it stops', async () => {
+    const closed: string[] = [];
+    const queue = {
+      ring: async () => {},
+      process: async () => {},
+      pause: async () => {},
+      resume: async () => {},
+      close: async () => void closed.push('queue'),
+    };
+    const api = await startApplication({ role: 'submit', turns: { queue } });
+    await api.close();
+    expect(closed).toEqual(['queue']);
+  });
+
+  it('NST-03 refuses another role, and work without an orchestrator', async () => {
+    const wrong = { role: 'worker' as 'work' };
+    await expect(startApplication(wrong)).rejects.toThrow(SessionsConfigurationError);
+    await expect(startApplication(wrong)).rejects.toThrow("must be one of submit, work, both. It is 'worker'.");
+    await expect(startApplication({ role: 'work' })).rejects.toThrow('no orchestrator is registered');
+  });
+});

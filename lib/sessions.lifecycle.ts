@@ -2,6 +2,7 @@ import {
   type BeforeApplicationShutdown,
   Inject,
   Injectable,
+  type InjectionToken,
   Logger,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
@@ -48,7 +49,7 @@ export class SessionsLifecycle
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.queue.init?.((token) => findProvider(this.moduleRef, token));
+    await this.queue.init?.(<T>(token: InjectionToken) => findProvider<T>(this.moduleRef, token));
     await this.explorer.explore();
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
+import type * as BullMQ from 'bullmq';
 import { type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bullmq';
 import { loadPeer } from '../../common/load-peer.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
@@ -91,7 +92,7 @@ export class BullmqQueue implements TurnQueue {
 
   async resume(): Promise<void> {
     this.paused = false;
-    this.worker?.resume();
+    await this.worker?.resume();
   }
 
   async close(): Promise<void> {
@@ -156,6 +157,6 @@ export class BullmqQueue implements TurnQueue {
   }
 }
 
-function loadBullmq(): Promise<typeof import('bullmq')> {
+function loadBullmq(): Promise<Pick<typeof BullMQ, 'Queue' | 'Worker'>> {
   return loadPeer('bullmq', () => import('bullmq'));
 }

@@ -34,6 +34,14 @@ export class PrivateRedis {
     return redis;
   }
 
+  /** A cluster of one node. */
+  static async startCluster(): Promise<PrivateRedis> {
+    const redis = await PrivateRedis.start('--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1');
+    await redis.client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+    await eventually(async () => (await redis.client.cluster('INFO')).includes('cluster_state:ok'));
+    return redis;
+  }
+
   get port(): number {
     return Number(new URL(this.url).port);
   }

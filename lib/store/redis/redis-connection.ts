@@ -50,13 +50,14 @@ export class RedisConnection {
     return 'nodes' in this.client ? this.client.nodes('master') : [this.client];
   }
 
-  /** A connection that only listens, and tries for as long as it takes. */
+  /** A connection that only listens, and tries for as long as it takes. Whoever uses it subscribes again. */
   subscriber(): RedisClient {
     if ('nodes' in this.client) return this.client.duplicate([], { keyPrefix: '', enableOfflineQueue: true });
     return this.client.duplicate({
       keyPrefix: '',
       lazyConnect: false,
       enableOfflineQueue: true,
+      autoResubscribe: false,
       maxRetriesPerRequest: null,
       keepAlive: KEEP_ALIVE_MS,
     });

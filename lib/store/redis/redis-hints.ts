@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { type TurnHints } from '../../turn/turn.store.js';
 import { type RedisClient } from './redis-adapter.options.js';
 
-/** Hints by SUBSCRIBE, on a connection of its own, which ioredis makes again when it is lost. */
+/** Hints by SUBSCRIBE, on a connection of their own, which ioredis makes again when it is lost. */
 export class RedisHints implements TurnHints {
   readonly reach = 'store';
   private readonly logger = new Logger(RedisHints.name);
@@ -31,6 +31,8 @@ export class RedisHints implements TurnHints {
     subscriber.on('error', () => {});
     subscriber.on('message', (_: string, turnId: string) => this.events.emit('changed', turnId));
     await subscriber.subscribe(this.channel);
+    // ioredis would not catch what comes of it when the connection closes meanwhile.
+    subscriber.on('ready', () => void subscriber.subscribe(this.channel).catch(() => {}));
   }
 
   close(): void {

@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { Cluster, Redis } from 'ioredis';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { redisAdapter, type RedisClient } from 'nestjs-agent-sessions/redis';
+import { eventually } from '../support/eventually.js';
+import { openWithTurn, succeeds, unavailable } from '../support/faults.js';
+import { turnRequest } from '../support/ledger-requests.js';
+import { PrivateRedis } from '../support/private-redis.js';
+import { describeRedis } from '../support/servers.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+import { useEverything } from '../support/use-everything.js';
+
+const BOUND_MS = 400;
+/** Long enough for a busy machine, and far from for ever. */
+const SOON_MS = 10 * BOUND_MS;
+
+describeRedis("the application's client of Redis", () => {
+  let redis: PrivateRedis;
+  let client: RedisClient;
+  let store: SessionsAdapter;
+
+  beforeEach(async () => {
+    Logger.overrideLogger(false);
+    redis = await PrivateRedis.start();
+  });
+
+  afterEach(async () => {
+    await store.close?.();
+    client.disconnect();
+    await redis.stop();
+  });
+
+  it.each<[string, object, string]>([
+    ['as it is', {}, '{agent-sessions}:'],
+    ['that connects by its first command', { lazyConnect: true }, '{agent-sessions}:'],
+    ["that repeats for ever, as BullMQ's", { maxRetriesPerRequest: null }, '{agent-sessions}:'],
+    ['without an offline queue', { enableOfflineQueue: false, lazyConnect: true }, '{agent-sessions}:'],
+    ['with a prefix of its own', { keyPrefix: 'shop:' }, 'shop:{agent-sessions}:'],
+    ['with automatic pipelines', { enableAutoPipelining: true }, '{agent-sessions}:'],
+  ])('NST-05 %s does all that a store needs, and stays open', async (_, options, base) => {
+    client = new Redis(redis.url, options);
+    if (options && 'enableOfflineQueue' in options) await client.connect();
+    store = redisAdapter({ client });
+    await store.init?.();
+    const heard: string[] = [];
+    store.hints.subscribe((turnId) => heard.push(turnId));
+    await useEverything(store);
+
+    await eventually(() => heard.includes('keyed'));
+    const names = await redis.client.keys('*');
+    expect(names.length).toBeGreaterThan(10);
+    expect(names.filter((name) => !name.startsWith(base))).toEqual([]);
+    await store.close?.();
+    expect(await client.ping()).toBe('PONG');
+    await eventually(async () => ((await redis.client.client('LIST')) as string).trim().split('\n').length === 2);
+  });
+
+  it('NST-05 keeps to its database', async () => {
+    client = new Redis(redis.url, { db: 1 });
+    store = redisAdapter({ client });
+    await openWithTurn(store, 's');
+    expect(await redis.client.dbsize()).toBe(0);
+    expect(await client.dbsize()).toBeGreaterThan(0);
+  });
+
+  it('NST-05 of a cluster does all that a store needs, also pipelined beside other commands', async () => {
+    await redis.stop();
+    redis = await PrivateRedis.startCluster();
+    client = new Cluster([redis.url], { enableAutoPipelining: true });
+    store = redisAdapter({ client });
+    await store.init?.();
+    const heard: string[] = [];
+    store.hints.subscribe((turnId) => heard.push(turnId));
+    const [, own] = await Promise.all([useEverything(store), client.set('own', 'value')]);
+
+    expect(own).toBe('OK');
+    await eventually(() => heard.includes('keyed'));
+    await store.close?.();
+    expect(await client.get('own')).toBe('value');
+  });
+
+  it('NST-05 that waits for ever ends with the time for an operation, at the start and later', async () => {
+    const proxy = await TcpProxy.start(redis.url);
+    client = new Redis(proxy.url, { maxRetriesPerRequest: null });
+    client.on('error', () => {});
+    store = redisAdapter({ client, operationTimeoutMs: BOUND_MS });
+    proxy.holdAnswers();
+    await soon(expect(store.init?.()).rejects.toMatchObject(unavailable(false)));
+    proxy.restore();
+    const { turn } = await openWithTurn(store, 's');
+
+    proxy.holdAnswers();
+    await soon(expect(store.turns.accept(turnRequest('second'))).rejects.toMatchObject(unavailable(true)));
+    await soon(expect(store.turns.get(turn.id)).rejects.toMatchObject(unavailable(false)));
+    proxy.restore();
+    expect(await store.turns.accept(turnRequest('second'))).toMatchObject({ duplicate: true });
+
+    proxy.cut();
+    await soon(expect(store.ping()).rejects.toMatchObject(unavailable(false)));
+    await soon(expect(store.turns.accept(turnRequest('third'))).rejects.toMatchObject(unavailable(false)));
+    proxy.restore();
+    await succeeds(() => store.turns.accept(turnRequest('third')));
+    await proxy.stop();
+  });
+});
+
+describeRedis('a client of our own on a Redis that is silent', () => {
+  let proxy: TcpProxy;
+  let store: SessionsAdapter;
+  let sessionId: string;
+
+  beforeEach(async () => {
+    Logger.overrideLogger(false);
+    sessionId = randomUUID();
+    proxy = await TcpProxy.start(process.env.TEST_REDIS_URL ?? '');
+    store = redisAdapter({ url: proxy.url, operationTimeoutMs: BOUND_MS });
+  });
+
+  afterEach(async () => {
+    proxy.restore();
+    await store.close?.();
+    await proxy.stop();
+  });
+
+  it.each([
+    ['from the beginning', undefined],
+    ['when it is asked what it is like', /config/i],
+    ['when scripts are loaded', /script/i],
+    ['when it is to tell of changes', /subscribe/i],
+  ])('NST-05 the start ends %s', async (_, from) => {
+    proxy.holdAnswers(from);
+    await soon(expect(store.init?.()).rejects.toMatchObject(unavailable(false)));
+
+    proxy.restore();
+    await expect(store.init?.()).resolves.toBeUndefined();
+  });
+
+  it('NST-05 fails what has no answer in time, and connects anew', async () => {
+    const { turn } = await openWithTurn(store, sessionId);
+    const [silent] = proxy.connections();
+    proxy.freeze();
+    const accept = (): Promise<unknown> => store.turns.accept(turnRequest('second', { sessionId }));
+    await soon(expect(accept()).rejects.toMatchObject(unavailable(true)));
+
+    await succeeds(accept, SOON_MS);
+    expect(await store.turns.get(turn.id)).toMatchObject({ status: 'running' });
+    await eventually(() => silent.destroyed);
+  });
+
+  it('NST-05 closes in time', async () => {
+    await openWithTurn(store, sessionId);
+    proxy.holdAnswers();
+    const lost = store.ping();
+    void lost.catch(() => {});
+    await soon(store.close?.());
+    await expect(lost).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  });
+});
+
+async function soon(work: Promise<unknown> | undefined): Promise<void> {
+  const startedAt = performance.now();
+  await work;
+  expect(performance.now() - startedAt).toBeLessThan(SOON_MS);
+}

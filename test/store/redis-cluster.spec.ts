@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { Cluster } from 'ioredis';
+import { redisAdapter } from 'nestjs-agent-sessions/redis';
+import { describeSessionsAdapter } from '../../lib/testing/index.js';
+import { PrivateRedis } from '../support/private-redis.js';
+import { describeRedis } from '../support/servers.js';
+
+/** A node of a cluster refuses a script that touches keys of several hash slots, however many nodes there are. */
+describeRedis('the store on a Redis Cluster', () => {
+  let redis: PrivateRedis;
+  const clients: Cluster[] = [];
+
+  beforeAll(() => {
+    Logger.overrideLogger(false);
+  });
+
+  afterAll(async () => {
+    for (const client of clients) client.disconnect();
+    await redis.stop();
+  });
+
+  describeSessionsAdapter('redis cluster', async () => {
+    redis = await PrivateRedis.startCluster();
+    const keyPrefix = `t${randomBytes(6).toString('hex')}`;
+    const connect = () => {
+      const client = new Cluster([redis.url]);
+      clients.push(client);
+      return redisAdapter({ client, keyPrefix });
+    };
+    return { adapter: connect(), connect };
+  });
+});

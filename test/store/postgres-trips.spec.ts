@@ -67,6 +67,15 @@ describePostgres('the PostgreSQL store', () => {
     expect(await tripsOf(operation)).toBe(1);
   });
 
+  it('PRF-05 an operation takes two more where the default isolation level is another one', async () => {
+    const extra = { options: '-c default_transaction_isolation=serializable' };
+    const other = typeormAdapter({ dataSource: { type: 'postgres', url, poolSize: 3, extra }, tablePrefix });
+    await other.init?.();
+
+    expect(await tripsOf(() => other.leases.acquire('sweep', 'me', 1000))).toBe(3);
+    await other.close?.();
+  });
+
   it('TRN-01 an operation that PostgreSQL sacrifices to end a deadlock is done all the same', async () => {
     await sessions.create({ id: 'd', userId: 'ann', attachedSurfaces: [], metadata: {} }, RULES);
     const other = new pg.Client(url);

@@ -1,4 +1,4 @@
-import { type DataSource, type DataSourceOptions, type QueryRunner } from 'typeorm';
+import { type DataSourceOptions, type QueryRunner } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
 import { connect, withConnectTimeout } from './open-data-source.js';
 import { sessionsMigrations } from './migrations.js';
@@ -13,9 +13,9 @@ export async function runMigrations(
   tablePrefix: string,
   connectMs?: number,
 ): Promise<void> {
-  const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
+  const { DataSource, MigrationExecutor } = await loadPeer('typeorm', () => import('typeorm'));
   const dataSource = new DataSource({
-    ...withTwoConnections(connectMs === undefined ? options : withConnectTimeout(options, connectMs)),
+    ...(connectMs === undefined ? options : withConnectTimeout(options, connectMs)),
     entities: [],
     subscribers: [],
     migrations: sessionsMigrations(tablePrefix),
@@ -27,37 +27,32 @@ export async function runMigrations(
   });
   if (connectMs === undefined) await dataSource.initialize();
   else await connect(dataSource, connectMs);
+  const queryRunner = dataSource.createQueryRunner();
   try {
-    await withLock(dataSource, `${tablePrefix}migrations`, () => dataSource.runMigrations({ transaction: 'each' }));
+    await lock(queryRunner, `${tablePrefix}migrations`);
+    const executor = new MigrationExecutor(dataSource, queryRunner);
+    executor.transaction = 'each';
+    await executor.executePendingMigrations();
+    if (queryRunner.isTransactionActive) await queryRunner.commitTransaction();
   } finally {
+    await queryRunner.release();
     await dataSource.destroy();
   }
 }
 
-/** One holds the lock, the other one migrates. */
-function withTwoConnections(options: DataSourceOptions): DataSourceOptions {
-  return options.type === 'better-sqlite3' ? options : ({ ...options, poolSize: 2 } as DataSourceOptions);
-}
-
 /**
- * They end with their connection, PostgreSQL's with its transaction: a pooler in transaction mode keeps that on one
- * connection. SQLite's adapter has a lock of its own.
+ * Until the connection ends, which is also the one that migrates: whoever waits may hold the last one that a pooler has.
+ * PostgreSQL's lock is a transaction's, which a pooler in transaction mode keeps on one connection. SQLite's adapter has a
+ * lock of its own.
  */
-const LOCKS: { readonly [Type in DataSourceOptions['type']]?: string } = {
-  postgres: 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))',
-  mysql: 'SELECT GET_LOCK(?, 600)',
-  mariadb: 'SELECT GET_LOCK(?, 600)',
-};
-
-async function withLock(dataSource: DataSource, name: string, work: () => Promise<unknown>): Promise<void> {
-  const lock = LOCKS[dataSource.options.type];
-  const holder: QueryRunner | undefined = lock === undefined ? undefined : dataSource.createQueryRunner();
-  try {
-    await holder?.startTransaction();
-    await holder?.query(lock ?? '', [name]);
-    await work();
-    await holder?.commitTransaction();
-  } finally {
-    await holder?.release();
+async function lock(queryRunner: QueryRunner, name: string): Promise<void> {
+  const { type } = queryRunner.connection.options;
+  if (type === 'better-sqlite3') return;
+  if (type !== 'postgres') {
+    await queryRunner.query('SELECT GET_LOCK(?, 600)', [name]);
+    return;
   }
+  // Sees what the one before has done, and not what there was when it began to wait.
+  await queryRunner.startTransaction('READ COMMITTED');
+  await queryRunner.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [name]);
 }

@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { Redis } from 'ioredis';
+import {
+  type AtomicSessionStoreAdapter,
+  type ClaimedTurn,
+  encodeCursor,
+  type SessionsAdapter,
+  type TurnSettlement,
+} from 'nestjs-agent-sessions';
+import { redisAdapter } from 'nestjs-agent-sessions/redis';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { PrivateRedis } from '../support/private-redis.js';
+import { type Command, RedisMonitor } from '../support/redis-monitor.js';
+import { describeRedis } from '../support/servers.js';
+
+const MANY = 20_000;
+/** Each has one session in every state, and a second active one. */
+const USERS = MANY / 5;
+/** Turns, checkpoints and messages of one session. */
+const DEEP = 1000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const START = Date.now();
+const STATES = ['created', 'active', 'suspended', 'expired', 'active'] as const;
+const RULES = { policy: 'move', maxSurfaces: 16 } as const;
+
+/** What it is, how many things it may touch, and how it is called. */
+type Operations = [string, number, () => Promise<unknown>][];
+
+/**
+ * What scripts touch beside twenty thousand sessions: each command counts, and each field and member that one reads. Times
+ * and bytes follow from that.
+ */
+describeRedis('what an operation costs in Redis', () => {
+  let redis: PrivateRedis;
+  let client: Redis;
+  let monitor: RedisMonitor;
+  let store: SessionsAdapter;
+  let sessions: AtomicSessionStoreAdapter;
+
+  beforeAll(async () => {
+    Logger.overrideLogger(false);
+    redis = await PrivateRedis.start();
+    client = new Redis(redis.url, { enableAutoPipelining: true });
+    store = redisAdapter({ client });
+    sessions = store.sessions as AtomicSessionStoreAdapter;
+    await store.init?.();
+    await fill();
+    monitor = await RedisMonitor.start(redis);
+  }, 120_000);
+
+  afterAll(async () => {
+    monitor.stop();
+    await store.close?.();
+    client.disconnect();
+    await redis.stop();
+  });
+
+  it.each<Operations[number]>([
+    ['a session', 14, () => sessions.fetchById('p-7')],
+    ['the sessions of a user', 75, () => sessions.fetchMany({ userId: 'user-7' })],
+    ['those of a user in states', 60, () => sessions.fetchMany({ userId: 'user-7', state: ['active', 'created'] })],
+    ['how many a user has', 2, () => sessions.count({ userId: 'user-7' })],
+    ['how many are in a state', 2, () => sessions.count({ state: 'active' })],
+    ['those with a surface', 18, () => sessions.fetchMany({ surfaceId: 'phone-7' })],
+    ['those of a user with a surface', 80, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'app' })],
+    ['the latest in a state', 720, () => sessions.fetchMany({ state: 'active' })],
+    ['a later page of them', 1500, async () => sessions.fetchMany({ state: 'active', cursor: await laterPage() })],
+    ['a turn', 16, () => store.turns.get('turn-20')],
+    ['the turns of a session', 20, () => store.turns.list({ sessionId: 'p-20' })],
+    ['the latest checkpoint', 3, () => store.checkpoints.load('desk', 'deep')],
+    ['a window of messages', 14, () => store.conversations.window('deep', 10)],
+    ['sessions with checkpoints', 102, () => store.checkpoints.list('desk', { prefix: 'p-1' })],
+  ])('PRF-09 finds by index %s', expectFew);
+
+  it.each<Operations[number]>([
+    ['create', 10, () => sessions.create(draft({}), RULES)],
+    ['create that takes a surface', 75, () => sessions.create(draft({ id: 'b', attachedSurfaces: ['app'] }), RULES)],
+    ['createOrAdopt', 12, () => sessions.createOrAdopt(draft({ id: 'c', userId: 'user-900' }), RULES, HOUR)],
+    ['touch', 20, () => sessions.touch('p-4008')],
+    ['attachSurface', 35, () => sessions.attachSurface('p-4007', 'phone-7', RULES)],
+    ['expire', 22, () => sessions.expire('p-4009')],
+    ['delete', 20, () => sessions.delete('p-4010')],
+    ['erase', 20, () => sessions.erase('p-4011')],
+    ['suspendStale of ten', 170, () => sessions.suspendStale(HOUR, 10)],
+    ['expireStale of ten', 220, () => sessions.expireStale({ idleMs: HOUR, maxMs: HOUR }, 10)],
+    ['purgeExpired of ten', 160, () => sessions.purgeExpired(HOUR, 10)],
+    ['purgeSettled of ten', 80, () => store.turns.purgeSettled(0, 10)],
+    ['due', 35, () => store.turns.due(10)],
+  ])('PRF-07 does not pay for the sessions beside it: %s', expectFew);
+
+  it('PRF-06 turn 1,000 of a session costs what turn 10 does', async () => {
+    const early = await turnOf('p-4021', 10);
+    const late = await turnOf('deep', DEEP);
+
+    expect(early).toBeGreaterThan(100);
+    expect(late).toBeLessThanOrEqual(early * 1.02);
+  });
+
+  it('TRN-08 accepting the last of a thousand turns costs what accepting the first does', async () => {
+    const accept = (): Promise<unknown> =>
+      store.turns.accept(turnRequest(randomUUID(), { sessionId: 'p-4030', maxQueued: 2000 }));
+    const first = await costOf(accept);
+    await Promise.all(Array.from({ length: DEEP }, accept));
+
+    // The lane and its head are there now.
+    expect(await costOf(accept)).toBeLessThan(first + 50);
+  });
+
+  async function expectFew(_: string, most: number, operation: () => Promise<unknown>): Promise<void> {
+    const cost = await costOf(operation);
+    expect(cost).toBeGreaterThan(0);
+    expect(cost).toBeLessThanOrEqual(most);
+  }
+
+  /** Accept, claim and settle a turn, with a checkpoint, two messages and a window of twenty. */
+  async function turnOf(sessionId: string, turnIndex: number): Promise<number> {
+    const first = turnIndex === 10 ? 0 : turnIndex;
+    for (let index = first; index < turnIndex; index += 1) await runTurn(sessionId, index);
+    return costOf(() => runTurn(sessionId, turnIndex));
+  }
+
+  async function runTurn(sessionId: string, turnIndex: number): Promise<void> {
+    await store.turns.accept(turnRequest(randomUUID(), { sessionId }));
+    const request = claimRequest(randomUUID(), { windows: { desk: 20 } });
+    const { hold } = (await store.turns.claim(sessionId, request)) as ClaimedTurn;
+    await store.turns.settle(hold, settlement(sessionId, turnIndex), request);
+  }
+
+  async function costOf(operation: () => Promise<unknown>): Promise<number> {
+    const { byScripts } = await monitor.during(operation);
+    let cost = 0;
+    for (const command of byScripts) cost += await countOf(command);
+    return cost;
+  }
+
+  /** Asks again, because the monitor does not see answers. */
+  async function countOf([name, ...args]: Command): Promise<number> {
+    if (!READS.has(name)) return 1;
+    const answer = (await redis.client.call(name, ...args)) as object;
+    return 1 + Object.keys(answer).length;
+  }
+
+  async function laterPage(): Promise<string> {
+    const active = await sessions.fetchMany({ state: 'active', limit: 50 });
+    return encodeCursor(active[active.length - 1]);
+  }
+
+  async function fill(): Promise<void> {
+    const numbers = Array.from({ length: MANY }, (_, n) => n);
+    for (let from = 0; from < MANY; from += 1000) await Promise.all(numbers.slice(from, from + 1000).map(addSession));
+    for (const id of ['deep', 'p-4021']) await sessions.touch(id === 'deep' ? await addDeep() : id);
+    for (let index = 0; index < DEEP; index += 1) await runTurn('deep', index);
+  }
+
+  async function addDeep(): Promise<string> {
+    await sessions.create(draft({ id: 'deep', userId: 'deep' }), RULES);
+    return 'deep';
+  }
+
+  /** The higher the number the older it is. */
+  async function addSession(n: number): Promise<void> {
+    const sessionId = `p-${n}`;
+    const at = new Date(START - n * MINUTE).toISOString();
+    await sessions.insert({
+      id: sessionId,
+      userId: `user-${n % USERS}`,
+      workspaceId: 'space',
+      state: STATES[Math.floor(n / USERS)],
+      createdAt: at,
+      lastActivityAt: at,
+      stateChangedAt: at,
+      attachedSurfaces: ['app', `phone-${n}`],
+      metadata: { n },
+      version: 1,
+    });
+    if (n % 20 !== 0) return;
+    await store.checkpoints.append({ ...CHECKPOINT, sessionId, turnIndex: 0 }, 'all');
+    await store.conversations.append(sessionId, [{ id: 'm', role: 'user', content: 'hi' }]);
+    await store.state.set({ namespace: 'n', scope: 'c', sessionId, key: 'k' }, 1, { ttlMs: HOUR });
+    await store.turns.accept(turnRequest(`turn-${n}`, { sessionId, foreignSession: true }));
+    if (n % 40 === 0) await store.turns.cancel(`turn-${n}`, 'cancel');
+  }
+
+  function draft(changes: object) {
+    return { id: 'new', userId: 'user-7', workspaceId: 'space', attachedSurfaces: [], metadata: {}, ...changes };
+  }
+
+  function settlement(sessionId: string, turnIndex: number): TurnSettlement {
+    return {
+      status: 'awaiting-input',
+      messages: ['user', 'assistant'].map((role) => ({ id: randomUUID(), role: role as 'user', content: 'hi' })),
+      checkpoint: { ...CHECKPOINT, sessionId, turnIndex },
+      keepCheckpoints: 10,
+    };
+  }
+});
+
+const READS: ReadonlySet<string> = new Set(['hgetall', 'hmget', 'smembers', 'lrange', 'zrange']);
+
+const CHECKPOINT = {
+  orchestrator: 'desk',
+  state: {},
+  lastRoute: [],
+  signature: 'signature',
+  version: '1',
+  summarizedThrough: 0,
+};

@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { type AtomicSessionStoreAdapter, type ClaimedTurn, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { eventually } from '../support/eventually.js';
+import { PrivateRedis } from '../support/private-redis.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
+import { RedisMonitor } from '../support/redis-monitor.js';
+import { describeRedis } from '../support/servers.js';
+import { useEverything } from '../support/use-everything.js';
+
+const RULES = { policy: 'share', maxSurfaces: 16 } as const;
+
+describeRedis('what the Redis store asks for', () => {
+  let redis: PrivateRedis;
+  let monitor: RedisMonitor;
+  let store: SessionsAdapter;
+  let sessions: AtomicSessionStoreAdapter;
+
+  beforeEach(async () => {
+    Logger.overrideLogger(false);
+    redis = await PrivateRedis.start();
+    store = redis.store();
+    sessions = store.sessions as AtomicSessionStoreAdapter;
+    await store.init?.();
+    monitor = await RedisMonitor.start(redis);
+  });
+
+  afterEach(async () => {
+    monitor.stop();
+    await store.close?.();
+    await redis.stop();
+  });
+
+  it('PRF-05 every operation is one call of a script that is there', async () => {
+    const calls: string[] = [];
+    const { byClients } = await monitor.during(() => useEverything(recordingAdapter(store, calls)));
+
+    expect(calls.length).toBeGreaterThan(50);
+    expect(byClients.map(([command]) => command)).toEqual(calls.map(() => 'evalsha'));
+    expect(new Set(byClients.map(([, , keys, key]) => `${keys} ${key}`))).toEqual(new Set(['1 {agent-sessions}:']));
+  });
+
+  it('PRF-05 accept, claim with all it needs, and settle with the next turn take one each', async () => {
+    await create('s');
+    const { byClients } = await monitor.during(async () => {
+      await store.turns.accept(turnRequest('first'));
+      await store.turns.accept(turnRequest('second'));
+      const claimed = await store.turns.claim('s', claimRequest('a', { windows: { desk: 10 } }));
+      const settled = await store.turns.settle(
+        (claimed as ClaimedTurn).hold,
+        {
+          status: 'awaiting-input',
+          messages: [{ id: randomUUID(), role: 'assistant', content: 'hi' }],
+          checkpoint: CHECKPOINT,
+          keepCheckpoints: 10,
+        },
+        claimRequest('b', { windows: { desk: 10 } }),
+      );
+      expect(settled.next).toMatchObject({
+        turn: { id: 'second' },
+        session: { id: 's' },
+        checkpoint: { turnIndex: 0 },
+        history: [{ content: 'hi' }],
+      });
+    });
+
+    expect(byClients).toHaveLength(4);
+  });
+
+  it('PRF-05 loads every script once, at the start', async () => {
+    const other = redis.store();
+    const { byClients } = await monitor.during(async () => {
+      await other.init?.();
+      await useEverything(other);
+      await other.close?.();
+    });
+    const loaded = byClients.filter(([command]) => command === 'script').map(([, , text]) => text);
+
+    expect(loaded.length).toBeGreaterThan(40);
+    expect(new Set(loaded).size).toBe(loaded.length);
+    // The one of eval asks for the user's permissions.
+    expect(byClients.filter(([command]) => command === 'eval')).toHaveLength(1);
+  });
+
+  it('PRF-09 never walks over keys', async () => {
+    const { byScripts, byClients } = await monitor.during(() => useEverything(store));
+
+    const used = new Set([...byScripts, ...byClients].map(([command]) => command));
+    expect(used).toContain('zrange');
+    expect([...used].filter((command) => /^(keys|.*scan|randomkey|dbsize|sort|flush.*)$/.test(command))).toEqual([]);
+  });
+
+  it('PRF-12 an idle lane has no queue', async () => {
+    await create('s');
+    await store.turns.accept(turnRequest('first'));
+    expect(await names()).toEqual(expect.arrayContaining(['due', 'open:s']));
+    const claimed = await store.turns.claim('s', claimRequest('a'));
+    await store.turns.settle((claimed as ClaimedTurn).hold, {
+      status: 'completed',
+      messages: [],
+      keepCheckpoints: 'all',
+    });
+
+    const kinds = new Set((await names()).map((name) => name.split(':')[0]));
+    expect([...kinds].sort()).toEqual([
+      'lane',
+      'live',
+      'session',
+      'settled',
+      'slot',
+      'state',
+      'surface',
+      'turn',
+      'turns',
+      'user',
+    ]);
+  });
+
+  it('SES-15 a deleted session leaves nothing behind, an erased one its tombstone', async () => {
+    await useEverything(store);
+    // What is left of `s` would not be seen beside others of the same user.
+    await store.sessions.delete('s');
+    await store.sessions.delete('expired');
+
+    expect(await names()).toEqual(['lease:sweep', 'tombstone:erased']);
+  });
+
+  it('SES-15 what was deleted while it was used is gone as well', async () => {
+    await create('s');
+    const before = await names();
+    await create('other');
+    const claimed = await busy('other');
+    await store.sessions.delete('other');
+
+    expect(await names()).toEqual(before);
+    await expect(
+      store.turns.settle(claimed.hold, { status: 'completed', messages: [], keepCheckpoints: 'all' }),
+    ).rejects.toMatchObject({ code: 'TURN_FENCED' });
+    expect(await names()).toEqual(before);
+  });
+
+  it('ORC-12 a state document expires in Redis itself, and what lists it is cleaned', async () => {
+    const address = { namespace: 'n', scope: '', sessionId: 's', key: 'k' };
+    await store.state.set(address, 1, { ttlMs: 30 });
+    await eventually(async () => !(await names()).some((name) => name.startsWith('document:')));
+
+    expect(await store.state.get(address)).toBeNull();
+    expect(await store.state.deleteExpired(10)).toBe(1);
+    expect(await names()).toEqual([]);
+  });
+
+  async function create(id: string): Promise<void> {
+    await sessions.create({ id, userId: 'ann', attachedSurfaces: ['web'], metadata: { a: 1 } }, RULES);
+  }
+
+  /** Turns in every state, and all that they have. */
+  async function busy(sessionId: string): Promise<ClaimedTurn> {
+    const turn = (changes: object = {}) => turnRequest(randomUUID(), { sessionId, ...changes });
+    await store.turns.accept(turn({ idempotency: { key: 'k', hash: 'h', ttlMs: 1000 } }));
+    await store.turns.accept(turn());
+    await store.turns.accept(turn());
+    const step = { iteration: 0, intent: 'answer', name: 'step', occurrence: 0 };
+    const first = (await store.turns.claim(sessionId, claimRequest('a'))) as ClaimedTurn;
+    await store.turns.saveStep(first.hold, { ...step, value: 1 });
+    await store.turns.signal(first.turn.id, 'early', 1);
+    await store.turns.settle(first.hold, {
+      status: 'awaiting-input',
+      messages: [{ id: randomUUID(), role: 'assistant', content: 'hi' }],
+      checkpoint: { ...CHECKPOINT, sessionId },
+      keepCheckpoints: 10,
+    });
+    await store.state.set({ namespace: 'n', scope: 'c', sessionId, key: 'k' }, 1, { ttlMs: 60_000 });
+    await store.state.set({ namespace: 'n', scope: 'c', sessionId, key: 'l' }, 1);
+    return (await store.turns.claim(sessionId, claimRequest('b'))) as ClaimedTurn;
+  }
+
+  /** Of the keys, without the prefix. */
+  async function names(): Promise<string[]> {
+    return (await redis.client.keys('*')).map((name) => name.replace('{agent-sessions}:', '')).sort();
+  }
+});
+
+const CHECKPOINT = {
+  orchestrator: 'desk',
+  sessionId: 's',
+  turnIndex: 0,
+  state: {},
+  lastRoute: [],
+  signature: 'signature',
+  version: '1',
+  summarizedThrough: 0,
+};

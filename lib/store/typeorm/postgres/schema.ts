@@ -27,7 +27,7 @@ export const CREATE_TABLES: readonly string[] = [
   )`,
   'CREATE INDEX {session_surface_session!} ON {session_surface} ("session_id")',
 
-  // No index on what every turn changes but one: updates then stay on their page (HOT).
+  // Updated three times a turn, and as attention_at is indexed never in place (HOT): there is room for a row's next version.
   `CREATE TABLE {lane} (
     "session_id" text COLLATE "C" PRIMARY KEY,
     "next_position" bigint NOT NULL,

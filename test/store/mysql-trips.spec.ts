@@ -8,7 +8,7 @@ const WINDOWS = { windows: { desk: 10 } };
 const RULES = { policy: 'move', maxSurfaces: 16 } as const;
 
 /** How often the MySQL store goes to the server and back, on a lane that has been in use for a while. */
-describeMariadb('PRF-05 round trips of the MySQL store', () => {
+describeMariadb('round trips of the MySQL store', () => {
   let store: OpenMysql;
   let count = 0;
 
@@ -26,16 +26,16 @@ describeMariadb('PRF-05 round trips of the MySQL store', () => {
 
   afterAll(() => store.close());
 
-  it('accept takes 3', async () => {
+  it('PRF-05 accept takes 3', async () => {
     expect(await tripsOf(() => accept())).toBe(3);
     expect(await tripsOf(() => accept({ idempotency: { key: 'key', hash: 'hash', ttlMs: 1000 } }))).toBe(3);
   });
 
-  it('claim with the checkpoint, the window and the steps takes 4', async () => {
+  it('PRF-05 claim with the checkpoint, the window and the steps takes 4', async () => {
     expect(await tripsOf(take)).toBe(4);
   });
 
-  it('settle with the claim of the next turn takes 4', async () => {
+  it('PRF-05 settle with the claim of the next turn takes 4', async () => {
     const { hold } = await take();
     const trips = await tripsOf(async () => {
       const { next } = await store.ports.turns.settle(hold, answerOf(20), claimRequest('next', WINDOWS));
@@ -64,7 +64,7 @@ describeMariadb('PRF-05 round trips of the MySQL store', () => {
     ['delete', 2, () => store.sessions.delete('t')],
     ['purge of settled turns', 3, () => store.ports.turns.purgeSettled(0, 100)],
     ['purge of nothing', 3, () => store.sessions.purgeExpired(0, 100)],
-  ])('%s takes %i', async (_, trips, operation) => {
+  ])('PRF-05 %s takes %i', async (_, trips, operation) => {
     expect(await tripsOf(operation)).toBe(trips);
   });
 

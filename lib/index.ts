@@ -96,7 +96,12 @@ export {
   type RouteDecision,
   type RouteFunction,
 } from './orchestrator/orchestrator.js';
-export { type StepInfo, type TurnContext, TurnContextFactory } from './orchestrator/turn-context.js';
+export {
+  type StepInfo,
+  type TurnContext,
+  TurnContextFactory,
+  type WaitForOptions,
+} from './orchestrator/turn-context.js';
 export { END, outcome, type OutcomeOptions, reply, TurnOutcome } from './orchestrator/turn-outcome.js';
 
 // Checkpoints and the conversation

@@ -74,7 +74,7 @@ export class SessionsLifecycle
       await this.queue.close();
     }
     // Requests that wait for a turn would keep the HTTP server open.
-    this.turns.close();
+    await this.turns.close();
   }
 
   async onApplicationShutdown(): Promise<void> {

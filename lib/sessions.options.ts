@@ -127,6 +127,14 @@ export class TurnsOptions {
   @MustBeInteger(1, 31_536_000)
   idempotencySeconds?: number;
 
+  /**
+   * Milliseconds that one attempt of a turn may take; then its AbortSignal is aborted and it counts as failed. Waiting for a
+   * signal does not count. `false`: no limit. Default 900,000 (15 minutes).
+   */
+  @Optional()
+  @Must((value) => value === false || isMs(value), `must be false or an integer from 1 to ${MAX_MS}.`)
+  timeoutMs?: number | false;
+
   /** Milliseconds that running turns get to finish when the application stops. Default 10,000. */
   @Optional()
   @MustBeInteger(0, 3_600_000)
@@ -219,6 +227,10 @@ export interface SessionsModuleAsyncOptions extends SessionsModuleStatics, Pick<
 export function toSeconds(value: unknown): number | null {
   const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   return isSeconds(seconds) ? seconds : null;
+}
+
+function isMs(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_MS;
 }
 
 function isSeconds(value: unknown): value is number {

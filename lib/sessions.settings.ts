@@ -72,6 +72,7 @@ export function resolveOptions(
       reconcileMs: turns.reconcileMs ?? 1000,
       idempotencyTtlMs,
       shutdownGraceMs: turns.shutdownGraceMs ?? 10_000,
+      timeoutMs: turns.timeoutMs === false ? undefined : (turns.timeoutMs ?? 900_000),
       maxSessionLifetimeMs: maxLifetimeMs,
       maxTurnsPerVisit: 16,
       retry: {

@@ -7,8 +7,8 @@ import { SessionNotFoundError } from '../session/session.errors.js';
 import { type Session } from '../session/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type TurnContexts } from '../turn/turn-contexts.js';
-import { type RunnableOrchestrator, type TurnControl, TurnRunner } from '../turn/turn-runner.js';
-import { type ClaimedTurn, type TurnSettlement } from '../turn/turn.store.js';
+import { Parked, type RunnableOrchestrator, type TurnControl, TurnRunner } from '../turn/turn-runner.js';
+import { type ClaimedTurn, type TurnSettlement, type TurnWait } from '../turn/turn.store.js';
 import { type Turn } from '../turn/turn.js';
 import { messageId, userMessage } from '../turn/user-message.js';
 import { mergeOutcomes, type MergedOutcome, patched } from './merge-outcomes.js';
@@ -45,7 +45,7 @@ export class OrchestratorRunner extends TurnRunner {
     return this.registry.windows();
   }
 
-  async run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement> {
+  async run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked> {
     const startedAt = performance.now();
     const { turn, checkpoint } = claimed;
     const definition = this.definitionOf(turn);
@@ -55,12 +55,16 @@ export class OrchestratorRunner extends TurnRunner {
     const saved = checkpoint ? checkpoint.state : toJsonObject(definition.initialState(), 'initialState');
     const state = patched(saved, turn.request.statePatch ?? {});
     const context = await this.buildContext(turn, session);
-    const contextFor = this.contextMaker(claimed, control, session, state, context);
+    const calls = this.calls(claimed, control, session, state, context);
 
-    const intents = toIntents(definition, await definition.route(contextFor('', definition.historyWindow.router)));
-    const results = await dispatch(definition, intents, (intent) =>
-      contextFor(intent, definition.historyWindow.agents),
+    const { router, agents } = definition.historyWindow;
+    const decision = await calls('', router, (given) => definition.route(given));
+    if (decision instanceof Parked) return decision;
+    const intents = toIntents(definition, decision);
+    const results = await dispatch(intents, (intent) =>
+      calls(intent, agents, (given) => definition.intents.get(intent)?.(given)),
     );
+    if (results instanceof Parked) return results;
     const outcome = mergeOutcomes(definition.name, state, results);
     stringifyWithin(outcome.state, definition.maxStateBytes, `The state of ${definition.name}`);
     return {
@@ -90,18 +94,18 @@ export class OrchestratorRunner extends TurnRunner {
     return Object.freeze({ ...built, ...this.contexts.get(turn.id) });
   }
 
-  /** @returns makes what one function of the orchestrator is given, with its own slice of history */
-  private contextMaker(
+  /** @returns calls one function of the orchestrator with what it is given, its own slice of history among it */
+  private calls(
     { turn, checkpoint, history, steps }: ClaimedTurn,
     control: TurnControl,
     session: Session,
     state: JsonObject,
     context: Readonly<Record<string, unknown>>,
-  ): (intent: string, window: number) => TurnContext {
+  ): CallIntent {
     const memo = new TurnSteps(turn.id, steps, control);
     const log: readonly MessageDraft[] = turn.request.history ?? history;
     const frozenState = deepFreeze(state);
-    return (intent, window) => ({
+    const contextOf = (intent: string, window: number, park: (wait: TurnWait) => Promise<never>): TurnContext => ({
       id: turn.id,
       sessionId: turn.sessionId,
       session,
@@ -115,8 +119,28 @@ export class OrchestratorRunner extends TurnRunner {
       context,
       signal: control.signal,
       step: (name, work) => memo.run({ iteration: 0, intent }, name, work),
+      waitFor: (name, options = {}) => memo.waitFor({ iteration: 0, intent }, name, options, park),
     });
+    return (intent, window, work) => untilParked((park) => Promise.resolve(work(contextOf(intent, window, park))));
   }
+}
+
+/** Calls the route ('') or an intent. @returns what it gave, or the wait that it came to */
+type CallIntent = <T>(
+  intent: string,
+  window: number,
+  work: (turn: TurnContext) => Promise<T> | T,
+) => Promise<T | Parked>;
+
+/** Work that parks goes no further, and is forgotten. */
+function untilParked<T>(work: (park: (wait: TurnWait) => Promise<never>) => Promise<T>): Promise<T | Parked> {
+  return new Promise((resolve, reject) => {
+    const park = (wait: TurnWait): Promise<never> => {
+      resolve(new Parked(wait));
+      return new Promise<never>(() => {});
+    };
+    work(park).then(resolve, reject);
+  });
 }
 
 /** BOT-23: nothing is dispatched over a checkpoint that another structure wrote, unless the caller adopts it. */
@@ -152,19 +176,20 @@ interface IntentRun {
 
 /** Runs the intents in parallel and waits for all of them: none goes on behind a turn that has failed. */
 async function dispatch(
-  definition: OrchestratorDefinition,
   intents: readonly string[],
-  contextFor: (intent: string) => TurnContext,
-): Promise<IntentRun[]> {
+  call: (intent: string) => Promise<unknown>,
+): Promise<IntentRun[] | Parked> {
   const runs = intents.map(async (intent): Promise<IntentRun> => {
     const startedAt = performance.now();
-    const value: unknown = await definition.intents.get(intent)?.(contextFor(intent));
+    const value = await call(intent);
     return { intent, value, durationMs: elapsed(startedAt) };
   });
   const settled = await Promise.allSettled(runs);
   const failed = settled.find((run) => run.status === 'rejected');
   if (failed) throw failed.reason;
-  return settled.flatMap((run) => (run.status === 'fulfilled' ? [run.value] : []));
+  const results = settled.flatMap((run) => (run.status === 'fulfilled' ? [run.value] : []));
+  // The others are done, and what they stored is remembered; when this signal is there, the next wait follows.
+  return results.map(({ value }) => value).find((value) => value instanceof Parked) ?? results;
 }
 
 function messagesOf(turn: Turn, { messages }: MergedOutcome): NewMessage[] {

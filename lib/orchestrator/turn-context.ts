@@ -1,4 +1,4 @@
-import { type JsonObject } from '../common/json.js';
+import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type Message, type MessageDraft } from '../conversation/message.js';
 import { type Session } from '../session/session.js';
 import { type Turn, type TurnInput } from '../turn/turn.js';
@@ -40,6 +40,24 @@ export interface TurnContext<State = Record<string, unknown>> {
    * @throws what `work` throws; StateSerializationError for a result that JSON cannot carry
    */
   step<T>(name: string, work: (info: StepInfo) => Promise<T> | T): Promise<T>;
+  /**
+   * Waits until somebody calls `turns.signal(id, name, payload)`, for days if need be: no worker is held meanwhile, and the
+   * lane stays the turn's own (TRN-13). The attempt ends here; once the signal is there, another attempt comes to this
+   * place, with its steps memoized, and goes on. So nothing after this line runs before, `finally` blocks neither, and
+   * effects before it belong into steps. A signal that came early is there at once; of several the first one counts.
+   * @throws TurnSignalTimeoutError when it does not come in time and there is no `onTimeout`; InvalidInputError when the
+   * payload is not as `schema` says
+   */
+  waitFor<T = JsonValue>(name: string, options?: WaitForOptions<T>): Promise<T>;
+}
+
+export interface WaitForOptions<T> {
+  /** A class with class-validator's decorators, which the payload must fit; it is then an instance of it. */
+  readonly schema?: new () => T & object;
+  /** Milliseconds; left out: waits for as long as it takes. */
+  readonly timeoutMs?: number;
+  /** What to go on with when the signal did not come in time. */
+  readonly onTimeout?: () => T | Promise<T>;
 }
 
 /**

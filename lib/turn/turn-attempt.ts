@@ -1,9 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { toErrorRecord } from './turn-error-record.js';
-import { ShuttingDownError, TurnFencedError } from './turn.errors.js';
+import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from './turn.errors.js';
+import { Parked } from './turn-runner.js';
 import { type TurnRuntime } from './turn-runtime.js';
-import { type ClaimedTurn, type ClaimRequest, type SettledTurn, type TurnSettlement } from './turn.store.js';
+import {
+  type ClaimedTurn,
+  type ClaimRequest,
+  type SettledTurn,
+  type TurnSettlement,
+  type TurnWait,
+} from './turn.store.js';
 import { type CancelMode } from './turn.js';
 import { runningTurn } from './running-turn.js';
 import { compareVersions } from './compare-versions.js';
@@ -57,17 +64,24 @@ export class TurnAttempt {
       return { type: 'lost', error: new TurnFencedError(hold.sessionId, turn.id, hold.fence) };
     }
 
-    const renewing = setInterval(() => void this.renew(), this.runtime.settings.leaseMs / 3);
+    const { leaseMs, timeoutMs } = this.runtime.settings;
+    const renewing = setInterval(() => void this.renew(), leaseMs / 3);
+    const limit =
+      timeoutMs === undefined
+        ? undefined
+        : setTimeout(() => this.controller.abort(new TurnTimeoutError(turn.id, timeoutMs)), timeoutMs);
     try {
-      const settlement = await this.execute();
+      const outcome = await this.execute();
       // From here on the handler is done: it cannot be stopped any more, and its own settle is no news.
       this.over = true;
-      return { type: 'settled', settled: await this.settle(settlement, next()) };
+      if (outcome instanceof Parked) return await this.park(outcome.wait);
+      return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (error) {
       return await this.conclude(error, next).catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
     } finally {
       this.over = true;
       clearInterval(renewing);
+      clearTimeout(limit);
     }
   }
 
@@ -89,7 +103,7 @@ export class TurnAttempt {
     if (turn?.cancelMode) this.abort({ why: 'cancelled', mode: turn.cancelMode });
   }
 
-  private execute(): Promise<TurnSettlement> {
+  private execute(): Promise<TurnSettlement | Parked> {
     this.controller.signal.throwIfAborted();
     const { hold, turn } = this.claimed;
     const waitingSessions = [turn.sessionId, ...(turn.request.callers ?? [])];
@@ -131,6 +145,17 @@ export class TurnAttempt {
     const back = await this.whileLeased(() => this.runtime.ledger.retry(hold, { error: record, delayMs }));
     // Cancelled a moment ago, it has ended instead, and its lane goes on.
     return { type: 'returned', ringAfterMs: back.status === 'queued' ? delayMs : 0 };
+  }
+
+  /** Ends the attempt until the signal comes; one that came early is there when the turn is claimed again. */
+  private async park(wait: TurnWait): Promise<AttemptOutcome> {
+    const { ledger } = this.runtime;
+    const { hold } = this.claimed;
+    const { turn, received } = await this.whileLeased(() => ledger.wait(hold, wait));
+    if (received) await this.giveBack(0);
+    // What the handler left running has nothing to write for any more.
+    this.controller.abort(new TurnStoppedError('parked'));
+    return { type: 'returned', ringAfterMs: turn.status === 'waiting' ? null : 0 };
   }
 
   private settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
@@ -177,7 +202,7 @@ export class TurnAttempt {
 export class TurnStoppedError extends SessionsError {
   readonly code = 'TURN_STOPPED';
 
-  constructor(why: Stop['why']) {
+  constructor(why: Stop['why'] | 'parked') {
     super(`The turn was stopped: ${why}.`);
   }
 }

@@ -1,4 +1,4 @@
-import { type ClaimedTurn, type TurnSettlement } from './turn.store.js';
+import { type ClaimedTurn, type TurnSettlement, type TurnWait } from './turn.store.js';
 import { type StoredStep } from './turn-step.js';
 
 /** An orchestrator that this process can run turns for. */
@@ -14,6 +14,11 @@ export interface TurnControl {
   saveStep(step: StoredStep): Promise<StoredStep>;
 }
 
+/** How an attempt ends whose handler waits for a signal: nothing of it is held until that comes (TRN-13). */
+export class Parked {
+  constructor(readonly wait: TurnWait) {}
+}
+
 /** What the turn domain asks of those who know what a turn does. */
 export abstract class TurnRunner {
   /** By name; `undefined` when this process does not know it. */
@@ -26,5 +31,5 @@ export abstract class TurnRunner {
    * Runs one attempt.
    * @throws what the handler threw; `permanent: true` on it means that trying again cannot help
    */
-  abstract run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement>;
+  abstract run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked>;
 }

@@ -48,9 +48,10 @@ export class TurnWaiter {
     }
   }
 
-  /** Rejects everything that still waits. */
-  close(): void {
+  /** Looks a last time, because the hint of what has just settled may be on its way; then rejects what still waits. */
+  async close(): Promise<void> {
     this.closed = true;
+    await Promise.all([...this.waiting.keys()].map((turnId) => this.check(turnId)));
     for (const [turnId, entries] of this.waiting) {
       for (const { sessionId, reject } of entries) reject(new ShuttingDownError(sessionId, turnId));
     }

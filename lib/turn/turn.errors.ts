@@ -94,6 +94,32 @@ export class TurnWaitTimeoutError extends SessionsError {
   }
 }
 
+/** An attempt ran longer than `turns.timeoutMs`; it counts as failed, and the turn is tried again (TRN-08, TRN-09). */
+export class TurnTimeoutError extends SessionsError {
+  readonly code = 'TURN_TIMEOUT';
+
+  constructor(
+    readonly turnId: string,
+    readonly timeoutMs: number,
+  ) {
+    super(`The attempt of turn ${turnId} took longer than ${timeoutMs} ms and was stopped.`);
+  }
+}
+
+/** Thrown by `waitFor` when the signal did not come in time and there is no `onTimeout`: the turn fails (TRN-13). */
+export class TurnSignalTimeoutError extends SessionsError {
+  readonly code = 'TURN_SIGNAL_TIMEOUT';
+  /** Waiting again cannot help. */
+  readonly permanent = true;
+
+  constructor(
+    readonly turnId: string,
+    readonly signal: string,
+  ) {
+    super(`Turn ${turnId} waited for ${JSON.stringify(signal)}, which did not come in time.`);
+  }
+}
+
 /** This process is stopping and waits for no more turns; an accepted turn goes on in another one (TRN-14). HTTP 503. */
 export class ShuttingDownError extends SessionsError {
   readonly code = 'SHUTTING_DOWN';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { checkInput } from '../common/check-input.js';
-import { assertId } from '../common/ids.js';
-import { stringifyWithin, toJsonObject } from '../common/json.js';
+import { assertId, assertName } from '../common/ids.js';
+import { stringifyWithin, toJson, toJsonObject } from '../common/json.js';
 import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
 import { waitingSessions } from './running-turn.js';
 import {
@@ -98,14 +98,29 @@ export class TurnService {
     return turn;
   }
 
+  /**
+   * Gives a turn what it waits for, or will wait for: `turn.waitFor(name)` then resolves with the payload, in whichever
+   * process (TRN-13). The first payload of a name counts.
+   * @returns the turn as it stands now, and whether this payload counts
+   * @throws TurnNotFoundError; TurnSettledError when the turn is over
+   */
+  async signal(turnId: string, name: string, payload: unknown = null): Promise<{ turn: Turn; accepted: boolean }> {
+    assertName(name, 'signal name');
+    const value = toJson(payload, 'The payload');
+    stringifyWithin(value, this.runtime.settings.maxInputBytes, 'The payload');
+    const { turn, accepted, ring } = await this.runtime.ledger.signal(checkedId(turnId), name, value);
+    if (ring) await this.runtime.bell.ring(turn.sessionId);
+    return { turn, accepted };
+  }
+
   /** Takes no more turns; those that wait for one are told by `close`. */
   stopIntake(): void {
     this.closing = true;
   }
 
   /** Ends the waiting of every caller with ShuttingDownError. */
-  close(): void {
-    this.waiter.close();
+  close(): Promise<void> {
+    return this.waiter.close();
   }
 
   private async accept(

@@ -25,5 +25,7 @@ export interface TurnSettings {
   /** Turns of one lane in a row before the others get their turn. */
   readonly maxTurnsPerVisit: number;
   readonly shutdownGraceMs: number;
+  /** Of one attempt. */
+  readonly timeoutMs: number | undefined;
   readonly generateId: IdGenerator;
 }

@@ -16,6 +16,7 @@ const QUEUE = 'must be a TurnQueue with ring, process, pause, resume and close.'
 const POLICIES = 'must be one of enqueue, reject, interrupt, rollback, latest, replace.';
 const integer = (min: number, max: number) => `must be an integer from ${min} to ${max}.`;
 const TTL = integer(1, 3_153_600_000);
+const FALSE_OR_MS = 'must be false or an integer from 1 to 2147483647.';
 const FALSE_OR_SECONDS = 'must be false or a whole number of seconds from 1 to 3153600000.';
 const MS = integer(0, 2_147_483_647);
 const HOUR_MS = 3_600_000;
@@ -67,6 +68,8 @@ const WRONG: readonly [unknown, string, string, string][] = [
   [{ turns: { leaseMs: 99 } }, 'turns.leaseMs', integer(100, HOUR_MS), '99'],
   [{ turns: { reconcileMs: 9 } }, 'turns.reconcileMs', integer(10, HOUR_MS), '9'],
   [{ turns: { idempotencySeconds: 0 } }, 'turns.idempotencySeconds', integer(1, 31_536_000), '0'],
+  [{ turns: { timeoutMs: 0 } }, 'turns.timeoutMs', FALSE_OR_MS, '0'],
+  [{ turns: { timeoutMs: '60000' } }, 'turns.timeoutMs', FALSE_OR_MS, "'60000'"],
   [{ turns: { shutdownGraceMs: -1 } }, 'turns.shutdownGraceMs', integer(0, HOUR_MS), '-1'],
   [{ turns: { retry: 3 } }, 'turns.retry', 'must be an object.', '3'],
   [{ turns: { retry: { attempts: 0 } } }, 'turns.retry.attempts', integer(1, 1000), '0'],

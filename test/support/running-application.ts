@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import { join } from 'node:path';
 import {
   type DynamicModule,
   type INestApplicationContext,
@@ -22,7 +21,8 @@ import {
   SessionStore,
   TurnService,
 } from 'nestjs-agent-sessions';
-import { sqliteAdapter, temporaryFolder } from './stores.js';
+import { type ConformanceTarget } from '../../lib/testing/index.js';
+import { STORES } from './stores.js';
 
 export interface ApplicationOptions
   extends SessionsModuleOptions, SessionsModuleStatics, Pick<ModuleMetadata, 'imports' | 'providers'> {
@@ -44,29 +44,31 @@ export interface Application {
   readonly close: () => Promise<void>;
 }
 
-/** Stores on the real clock: leases lapse and retries fall due while a test waits for them. */
+const [MEMORY, ...CLOCKED_STORES] = STORES;
+
+/** Every store, on the real clock: leases lapse and retries fall due while a test waits for them. */
 export const LIVE_STORES: readonly { readonly name: string; readonly open: () => SessionsAdapter }[] = [
-  { name: 'memory', open: () => memoryAdapter() },
-  { name: 'sqlite', open: () => sqliteAdapter() },
+  { name: MEMORY.name, open: () => memoryAdapter() },
+  ...CLOCKED_STORES.map(({ name, open }) => ({ name, open: () => open().adapter })),
 ];
 
-/** The same, for stores that outlive an application: what `create` gives opens one store again and again. */
+/** The same, for tests in which a store outlives an application: what `create` gives opens one store again and again. */
 export const LASTING_STORES: readonly { readonly name: string; readonly create: () => () => SessionsAdapter }[] = [
   {
-    name: 'memory',
+    name: MEMORY.name,
     create: () => {
       const adapter = memoryAdapter();
       return () => adapter;
     },
   },
-  {
-    name: 'sqlite',
-    create: () => {
-      const file = join(temporaryFolder(), 'sessions.db');
-      return () => sqliteAdapter(file);
-    },
-  },
+  ...CLOCKED_STORES.map(({ name, open }) => ({ name, create: () => connectTo(open()) })),
 ];
+
+/** @returns opens the store once more, each time */
+function connectTo({ connect }: ConformanceTarget): () => SessionsAdapter {
+  if (!connect) throw new Error('This store lives in one process.');
+  return () => connect() as SessionsAdapter;
+}
 
 const running = new Set<Application>();
 

@@ -16,7 +16,7 @@ export interface RedisAdapterOptions {
   readonly keyPrefix?: string;
   /**
    * Milliseconds until an operation without an answer is rejected with `StoreUnavailableError`, its wait for a connection
-   * included; a connection of our own that did not answer is made anew. Default 10 000.
+   * included; a connection of our own that did not answer is made anew. Default 5 000.
    */
   readonly operationTimeoutMs?: number;
 }
@@ -34,7 +34,7 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** @throws SessionsConfigurationError for an option that is not allowed */
 export function resolveOptions(options: RedisAdapterOptions): ResolvedRedisOptions {
-  const { client, url, keyPrefix = 'agent-sessions', operationTimeoutMs = 10_000 } = options;
+  const { client, url, keyPrefix = 'agent-sessions', operationTimeoutMs = 5_000 } = options;
   if ((client === undefined) === (url === undefined)) {
     throw new SessionsConfigurationError('redisAdapter: give either client or url.');
   }

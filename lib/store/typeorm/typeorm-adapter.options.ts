@@ -15,7 +15,7 @@ export interface TypeormAdapterOptions {
   readonly migrationsRun?: boolean;
   /**
    * Milliseconds until an operation without an answer is rejected with `StoreUnavailableError`, its wait for a connection
-   * included; the connection that did not answer is closed. Migrations take as long as they take. Default 10 000. Not for
+   * included; the connection that did not answer is closed. Migrations take as long as they take. Default 5 000. Not for
    * SQLite, see `sqlite.busyTimeoutMs`.
    */
   readonly operationTimeoutMs?: number;

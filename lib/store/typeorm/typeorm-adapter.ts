@@ -36,7 +36,7 @@ export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter 
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 function resolveOptions(options: TypeormAdapterOptions): ResolvedTypeormOptions {
-  const { tablePrefix = 'agent_', migrationsRun = false, operationTimeoutMs = 10_000, sqlite = {} } = options;
+  const { tablePrefix = 'agent_', migrationsRun = false, operationTimeoutMs = 5_000, sqlite = {} } = options;
   const { synchronous = 'FULL', busyTimeoutMs = 5000 } = sqlite;
   // The prefix becomes part of SQL.
   if (!/^[A-Za-z_]\w{0,30}$/.test(tablePrefix)) {

@@ -8,13 +8,13 @@ FILE is JSON Lines, a conversation a line: { "id", "messages": [...] } with mess
 
   --sessions N     only the first N conversations
   --kill-every N   kill the worker process (SIGKILL) after every N settled turns and start it again
-  --adapter NAME   sqlite (default), memory, postgres or mysql; servers are started for it, unless
-                   TEST_POSTGRES_URL or TEST_MYSQL_URL name one
+  --adapter NAME   sqlite (default), memory, postgres, mysql or redis; a server is started for it, unless
+                   TEST_POSTGRES_URL, TEST_MYSQL_URL or TEST_REDIS_URL names one
   --help           this text
 
 Exit code: 0 when every conversation equals its record, 1 when not, 2 for wrong arguments or a file that cannot be used.`;
 
-const ADAPTERS = ['sqlite', 'memory', 'postgres', 'mysql'] as const;
+const ADAPTERS = ['sqlite', 'memory', 'postgres', 'mysql', 'redis'] as const;
 export type ReplayAdapter = (typeof ADAPTERS)[number];
 
 export interface ReplayOptions {

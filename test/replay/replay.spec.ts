@@ -86,7 +86,7 @@ describe('arguments of replay', () => {
     ['an option without its value', ['a', '--sessions'], 'sessions'],
     ['no sessions', ['a', '--sessions', '0'], '--sessions is 0'],
     ['a half kill', ['a', '--kill-every', '1.5'], '--kill-every is 1.5'],
-    ['an unknown adapter', ['a', '--adapter', 'redis'], '--adapter is redis'],
+    ['an unknown adapter', ['a', '--adapter', 'oracle'], '--adapter is oracle'],
     ['a memory that is killed', ['a', '--adapter', 'memory', '--kill-every', '5'], 'memory does not'],
   ])('TRN-15 are refused: %s', (_, args, message) => {
     expect(() => parseOptions(args)).toThrow(message);

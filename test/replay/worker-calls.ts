@@ -1,4 +1,5 @@
 import { type Message, type Turn } from 'nestjs-agent-sessions';
+import { type RedisAdapterOptions } from 'nestjs-agent-sessions/redis';
 import { type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 
 /** What the parent asks of the worker. Each may be asked again of the next worker when no answer came. */
@@ -36,7 +37,7 @@ export interface WorkerSetup {
   /** Where it keeps its database and its effect log. */
   readonly folder: string;
   /** Where it keeps the conversations; left out: in its memory. */
-  readonly store?: TypeormAdapterOptions;
+  readonly store?: TypeormAdapterOptions | RedisAdapterOptions;
 }
 
 export const effectFile = 'effects.log';

@@ -18,6 +18,7 @@ import {
   SessionStore,
   TurnService,
 } from 'nestjs-agent-sessions';
+import { redisAdapter } from 'nestjs-agent-sessions/redis';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { EffectLog } from './effect-log.js';
 import { toInput } from './message-mapping.js';
@@ -80,7 +81,7 @@ class Replay implements WorkerCalls {
 @Module({
   imports: [
     SessionsModule.forRoot({
-      adapter: setup.store ? typeormAdapter(setup.store) : memoryAdapter(),
+      adapter: openAdapter(setup.store),
       // A turn may be hit by many kills; none of them is its fault. The lane of a killed worker is soon free.
       turns: { retry: { attempts: 1000 }, leaseMs: 1000 },
     }),
@@ -93,6 +94,11 @@ class Replay implements WorkerCalls {
   ],
 })
 class WorkerModule {}
+
+function openAdapter(options: WorkerSetup['store']): SessionsAdapter {
+  if (!options) return memoryAdapter();
+  return 'dataSource' in options ? typeormAdapter(options) : redisAdapter(options);
+}
 
 /** Everything that has positions, page by page. */
 async function readAll<T extends { readonly position: number }>(page: (after: number) => Promise<T[]>): Promise<T[]> {

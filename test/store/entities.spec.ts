@@ -4,14 +4,14 @@ import { type AtomicSessionStoreAdapter, SessionStore, type SessionsAdapter } fr
 import { sessionsEntities, typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { DataSource, type DataSourceOptions, EntitySchema, MoreThan } from 'typeorm';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
-import { TEST_SERVERS } from '../support/servers.js';
+import { SQL_SERVERS } from '../support/servers.js';
 import { temporaryFolder } from '../support/stores.js';
 
 const TABLE_PREFIX = `e${randomUUID().slice(0, 8)}_`;
 
 const DATABASES: readonly (readonly [name: string, options: () => DataSourceOptions])[] = [
   ['sqlite', () => ({ type: 'better-sqlite3', database: join(temporaryFolder(), 'sessions.db') })],
-  ...TEST_SERVERS.map(({ name, type, url }) => [name, () => ({ type, url, poolSize: 4 })] as const),
+  ...SQL_SERVERS.map(({ name, type, url }) => [name, () => ({ type, url, poolSize: 4 })] as const),
 ];
 
 /** What the migrations need for themselves, and what only MySQL has, for its indexes and locks. */

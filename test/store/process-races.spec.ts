@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { type ClaimedTurn, type Checkpoint, type Message, type SettledTurn } from 'nestjs-agent-sessions';
-import { type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { turnRequest } from '../support/ledger-requests.js';
 import { StoreProcess } from '../support/store-process.js';
-import { STORES, type TestStore } from '../support/stores.js';
+import { STORES, type StoreOptions, type TestStore } from '../support/stores.js';
 
 /** `npm run test:full` races a thousand times. */
 const RACES = numberOfRaces(process.env.RACES ?? '60');
 const AT_ONCE = 10;
 
-type Shared = TestStore & { readonly place: () => TypeormAdapterOptions };
+type Shared = TestStore & { readonly place: () => StoreOptions };
 
 describe.each(STORES.filter((store): store is Shared => store.place !== undefined))(
   'two processes on one session: $name',

@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import { redisAdapter } from 'nestjs-agent-sessions/redis';
 import { describeSessionsAdapter } from '../../lib/testing/index.js';
+import { describeRedis, REDIS } from '../support/servers.js';
+import { serverStore } from '../support/stores.js';
 
-describeSessionsAdapter('redis', () => {
-  const place = { url: process.env.TEST_REDIS_URL ?? '', keyPrefix: `t${randomBytes(6).toString('hex')}` };
-  return { adapter: redisAdapter(place), connect: () => redisAdapter(place) };
+describeRedis('the store on a server', () => {
+  const { name, open } = serverStore(REDIS);
+  describeSessionsAdapter(name, open);
 });

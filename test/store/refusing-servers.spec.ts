@@ -5,10 +5,10 @@ import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { DataSource } from 'typeorm';
 import { openWithTurn, succeeds, unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
-import { describeServers } from '../support/servers.js';
+import { describeSqlServers } from '../support/servers.js';
 
 /** It answers, with a refusal: it has no room, or takes no writes. */
-describeServers('a server that refuses to write', ({ type, url }) => {
+describeSqlServers('a server that refuses to write', ({ type, url }) => {
   const tablePrefix = `n${randomUUID().slice(0, 8)}_`;
   const user = `${tablePrefix}user`;
   let server: DataSource;

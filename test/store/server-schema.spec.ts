@@ -3,9 +3,9 @@ import { SessionsConfigurationError, SessionStore, type SessionsAdapter } from '
 import { sessionsMigrations, typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import { turnRequest } from '../support/ledger-requests.js';
-import { describeServers } from '../support/servers.js';
+import { describeSqlServers } from '../support/servers.js';
 
-describeServers('the schema on a server', ({ type, url }) => {
+describeSqlServers('the schema on a server', ({ type, url }) => {
   const serializable = { postgres: { options: '-c default_transaction_isolation=serializable' }, mysql: {} }[type];
   let tablePrefix: string;
   const open: (SessionsAdapter | DataSource)[] = [];

@@ -6,14 +6,14 @@ import { DataSource } from 'typeorm';
 import { eventually } from '../support/eventually.js';
 import { openWithTurn, succeeds, unavailable } from '../support/faults.js';
 import { turnRequest } from '../support/ledger-requests.js';
-import { describePostgres, describeServers } from '../support/servers.js';
+import { describePostgres, describeSqlServers } from '../support/servers.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
 const BOUND_MS = 400;
 /** Long enough for a busy machine, and far from for ever. */
 const SOON_MS = 10 * BOUND_MS;
 
-describeServers('a server that is slow or silent', ({ type, url }) => {
+describeSqlServers('a server that is slow or silent', ({ type, url }) => {
   const tablePrefix = `w${randomUUID().slice(0, 8)}_`;
   let proxy: TcpProxy;
   let store: SessionsAdapter;

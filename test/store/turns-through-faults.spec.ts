@@ -1,20 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { defineOrchestrator, reply, type SessionsAdapter, type StoreUnavailableError } from 'nestjs-agent-sessions';
-import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { SETTLE } from '../../lib/store/redis/scripts/turn-settle.js';
 import { eventually } from '../support/eventually.js';
 import { gate, startApplication } from '../support/running-application.js';
 import { describeServers } from '../support/servers.js';
+import { adapterOf, optionsOn } from '../support/stores.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
 const BOUND_MS = 400;
 
-describeServers('turns while the server is slow', ({ type, url }) => {
+const COMMITS = { postgres: /settle_v1/, mysql: /\bCOMMIT\b/, redis: new RegExp(SETTLE.sha) };
+
+describeServers('turns while the server is slow', (server) => {
   let proxy: TcpProxy;
 
   beforeEach(async () => {
     Logger.overrideLogger(false);
-    proxy = await TcpProxy.start(url);
+    proxy = await TcpProxy.start(server.url);
   });
 
   afterEach(async () => {
@@ -24,7 +27,7 @@ describeServers('turns while the server is slow', ({ type, url }) => {
 
   it.each([
     ['all of it', undefined],
-    ['the answer to the commit', type === 'postgres' ? /settle_v1/ : /\bCOMMIT\b/],
+    ['the answer to the commit', COMMITS[server.type]],
   ])('TRN-15 BOT-08 settle once each and in order, when what is late is %s', async (_, late) => {
     const attempts: string[] = [];
     const failures: StoreUnavailableError[] = [];
@@ -70,9 +73,8 @@ describeServers('turns while the server is slow', ({ type, url }) => {
   });
 
   function newStore(): SessionsAdapter {
-    const tablePrefix = `s${randomUUID().slice(0, 8)}_`;
-    const dataSource = { type, url: proxy.url, poolSize: 5 };
-    return typeormAdapter({ dataSource, tablePrefix, migrationsRun: true, operationTimeoutMs: BOUND_MS });
+    const options = optionsOn({ ...server, url: proxy.url }, `s${randomUUID().slice(0, 8)}_`, { poolSize: 5 });
+    return adapterOf({ ...options, operationTimeoutMs: BOUND_MS });
   }
 });
 

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
 import { sessionsMigrations, typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
-import { describeServers } from '../support/servers.js';
+import { describeSqlServers } from '../support/servers.js';
 import { temporaryFolder } from '../support/stores.js';
 
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url));
@@ -24,7 +24,7 @@ function applicationFolder(type: 'module' | 'commonjs', source: string): string 
   return folder;
 }
 
-describeServers('migrations by the application', ({ type, url }) => {
+describeSqlServers('migrations by the application', ({ type, url }) => {
   let tablePrefix: string;
 
   beforeEach(() => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
+import { type StoreOptions } from './stores.js';
 
 interface Answer {
   readonly id?: number;
@@ -28,7 +28,7 @@ export class StoreProcess {
   }
 
   /** Resolves when its program is loaded. */
-  static async start(options: TypeormAdapterOptions): Promise<StoreProcess> {
+  static async start(options: StoreOptions): Promise<StoreProcess> {
     const child = fork(PROGRAM, [JSON.stringify(options)], { execArgv: [] });
     const started = new StoreProcess(child);
     await once(started.answers, 'ready');

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { memoryAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { redisAdapter, type RedisAdapterOptions } from 'nestjs-agent-sessions/redis';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { TEST_SERVERS, type TestServer } from './servers.js';
@@ -29,12 +30,18 @@ export function sqliteOptions(database = join(temporaryFolder(), 'sessions.db'))
   return { dataSource: { type: 'better-sqlite3', database } };
 }
 
+export type StoreOptions = TypeormAdapterOptions | RedisAdapterOptions;
+
+export function adapterOf(options: StoreOptions): SessionsAdapter {
+  return 'dataSource' in options ? typeormAdapter(options) : redisAdapter(options);
+}
+
 export interface TestStore {
   readonly name: string;
   /** Empty, and nobody else's. */
   readonly open: () => ConformanceTarget;
   /** An empty one that several processes can open; absent when it lives in one process. */
-  readonly place?: () => TypeormAdapterOptions;
+  readonly place?: () => StoreOptions;
 }
 
 /** Stores that need no server. */
@@ -58,20 +65,24 @@ export const EMBEDDED_STORES: readonly TestStore[] = [
 /** Every store that a behaviour must hold on, by name. */
 export const STORES: readonly TestStore[] = [...EMBEDDED_STORES, ...TEST_SERVERS.map(serverStore)];
 
-export function serverStore({ name, type, url }: TestServer): TestStore {
-  // As many connections as a small application has, so that some calls wait for one.
-  const dataSource = { type, url, poolSize: 8 } as const;
-  return storeAt(name, () => ({
-    dataSource,
-    tablePrefix: `t${randomBytes(6).toString('hex')}_`,
-    migrationsRun: true,
-  }));
+export function serverStore(server: TestServer): TestStore {
+  return storeAt(server.name, () => optionsOn(server, `t${randomBytes(6).toString('hex')}_`));
 }
 
-function storeAt(name: string, place: () => TypeormAdapterOptions): TestStore {
+/**
+ * @param prefix of tables or keys
+ * @param pool options of the pool, where there is one
+ */
+export function optionsOn({ type, url }: TestServer, prefix: string, pool: object = {}): StoreOptions {
+  if (type === 'redis') return { url, keyPrefix: prefix };
+  // As many connections as a small application has, so that some calls wait for one.
+  return { dataSource: { type, url, poolSize: 8, ...pool }, tablePrefix: prefix, migrationsRun: true };
+}
+
+function storeAt(name: string, place: () => StoreOptions): TestStore {
   const open = (): ConformanceTarget => {
     const options = place();
-    return { adapter: typeormAdapter(options), connect: () => typeormAdapter(options) };
+    return { adapter: adapterOf(options), connect: () => adapterOf(options) };
   };
   return { name, open, place };
 }

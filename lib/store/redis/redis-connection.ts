@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type Redis } from 'ioredis';
 import { loadPeer } from '../../common/load-peer.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
@@ -76,7 +77,7 @@ export class RedisConnection {
       return await deadline.wait(operation());
     } catch (error) {
       // Whoever is silent stays so, and whoever is no primary any more may have a successor.
-      if (this.isOurs && (error instanceof DeadlineError || isReadOnly(error))) this.client.disconnect(true);
+      if (this.isOurs && (error instanceof DeadlineError || isReadOnly(error))) this.connectAgain();
       throw asStoreError(error, writes && isSent);
     }
   }
@@ -84,13 +85,28 @@ export class RedisConnection {
   /** Waits for one attempt to connect, so that nothing is sent of which nobody knows when. */
   private async ready(): Promise<void> {
     const { status } = this.client;
-    // A client that is to connect by its first command.
-    if (status === 'ready' || status === 'wait') return;
-    if (status === 'end') throw new Error('Connection is closed.');
-    this.connecting ??= this.nextAttempt().finally(() => {
+    if (this.connecting === null) {
+      // A client may be to connect by its first command.
+      if (status === 'ready' || status === 'wait') return;
+      if (status === 'end') throw new Error('Connection is closed.');
+      this.waitForAttempt(this.nextAttempt());
+    }
+    await this.connecting;
+  }
+
+  private connectAgain(): void {
+    if (this.client.status === 'ready' && this.connecting === null) {
+      this.waitForAttempt(once(this.client, 'close').then(() => this.nextAttempt()));
+    }
+    this.client.disconnect(true);
+  }
+
+  private waitForAttempt(attempt: Promise<void>): void {
+    this.connecting = attempt.finally(() => {
       this.connecting = null;
     });
-    await this.connecting;
+    // Perhaps nobody waits for it.
+    this.connecting.catch(() => {});
   }
 
   private nextAttempt(): Promise<void> {

@@ -17,7 +17,7 @@ import { type ConformanceTarget, contextOf } from './target.js';
 
 /**
  * The conformance suite that every store must pass (NST-26). Uses the test runner's globals only: `describe`, `it`,
- * `beforeAll`, `afterAll` and `expect` as jest and vitest have them.
+ * `beforeAll`, `afterAll` and `expect`, as jest has them, and vitest with `globals: true`.
  *
  * ```ts
  * describeSessionsAdapter('my store', async () => ({ adapter: myAdapter({ ... }) }));

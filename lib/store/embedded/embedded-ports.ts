@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
 import { EmbeddedCheckpoints } from './checkpoints.js';
 import { EmbeddedConversations } from './conversations.js';
@@ -8,8 +7,6 @@ import { EmbeddedState } from './state.js';
 import { type EmbeddedDatabase } from './tables.js';
 import { EmbeddedTurnLedger } from './turns.js';
 
-const logger = new Logger('AgentSessions');
-
 /** Every port over one embedded database. */
 export function embeddedPorts(
   db: EmbeddedDatabase,
@@ -17,21 +14,10 @@ export function embeddedPorts(
   return {
     sessions: new EmbeddedSessions(db),
     turns: new EmbeddedTurnLedger(db),
-    hints: { subscribe: (listener) => db.onChanged(harmless(listener)) },
+    hints: { subscribe: (listener) => db.onChanged(listener) },
     checkpoints: new EmbeddedCheckpoints(db),
     conversations: new EmbeddedConversations(db),
     state: new EmbeddedState(db),
     leases: new EmbeddedLeases(db),
-  };
-}
-
-/** What a hint tells of is committed: a listener that throws must not make its writer believe otherwise. */
-function harmless(listener: (turnId: string) => void): (turnId: string) => void {
-  return (turnId) => {
-    try {
-      listener(turnId);
-    } catch (error) {
-      logger.error('A listener of turn hints threw.', error instanceof Error ? error.stack : String(error));
-    }
   };
 }

@@ -1,6 +1,6 @@
-import { EventEmitter } from 'node:events';
 import { type LeaseRow, type TombstoneRow, type TurnRow } from '../embedded/rows.js';
 import { type EmbeddedDatabase, type Transaction } from '../embedded/tables.js';
+import { HintEmitter } from '../hint-emitter.js';
 import { Journal, MemoryTable } from './memory-table.js';
 import { MemoryCheckpoints, MemoryDocuments, MemoryMessages } from './memory-contents.js';
 import { MemorySessions } from './memory-sessions.js';
@@ -9,7 +9,7 @@ import { MemoryLanes, MemorySignals, MemorySteps, MemoryTurns } from './memory-t
 /** The tables in the process's memory; gone with it. A transaction that throws is undone from its journal. */
 export class MemoryDatabase implements EmbeddedDatabase {
   private readonly journal = new Journal();
-  private readonly events = new EventEmitter().setMaxListeners(0);
+  private readonly hints = new HintEmitter();
   private readonly lanes = new MemoryLanes(this.journal);
   private readonly sessions = new MemorySessions(this.journal, (id) => (this.lanes.get(id)?.depth ?? 0) > 0);
   private readonly turns = new MemoryTurns(this.journal);
@@ -31,7 +31,7 @@ export class MemoryDatabase implements EmbeddedDatabase {
   async write<T>(work: (tx: Transaction) => T): Promise<T> {
     const changed = new Set<string>();
     const result = this.run(() => work(this.transaction(changed)));
-    for (const turnId of changed) this.events.emit('changed', turnId);
+    for (const turnId of changed) this.hints.tell(turnId);
     return result;
   }
 
@@ -40,8 +40,7 @@ export class MemoryDatabase implements EmbeddedDatabase {
   }
 
   onChanged(listener: (turnId: string) => void): () => void {
-    this.events.on('changed', listener);
-    return () => this.events.off('changed', listener);
+    return this.hints.subscribe(listener);
   }
 
   private run<T>(work: () => T): T {

@@ -1,6 +1,6 @@
-import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type EmbeddedDatabase, type Transaction } from '../../embedded/tables.js';
+import { HintEmitter } from '../../hint-emitter.js';
 import { asStoreError, isConflict } from './mysql-errors.js';
 import { type MysqlConnection } from './mysql-connection.js';
 import { type MysqlPool } from './mysql-pool.js';
@@ -18,7 +18,7 @@ const RETRY_PAUSE_MS = 5;
  * the run that completes goes out in one round trip that ends with the commit.
  */
 export class MysqlDatabase implements EmbeddedDatabase {
-  private readonly events = new EventEmitter().setMaxListeners(0);
+  private readonly hints = new HintEmitter();
 
   /** @param pool throws while there is none */
   constructor(private readonly pool: () => MysqlPool) {}
@@ -26,7 +26,7 @@ export class MysqlDatabase implements EmbeddedDatabase {
   async write<T>(work: (tx: Transaction) => T): Promise<T> {
     const locks = new TransactionLocks();
     const { result, changed } = await this.retrying((connection) => writeOnce(connection, locks, work));
-    for (const turnId of changed) this.events.emit('changed', turnId);
+    for (const turnId of changed) this.hints.tell(turnId);
     return result;
   }
 
@@ -35,8 +35,7 @@ export class MysqlDatabase implements EmbeddedDatabase {
   }
 
   onChanged(listener: (turnId: string) => void): () => void {
-    this.events.on('changed', listener);
-    return () => this.events.off('changed', listener);
+    return this.hints.subscribe(listener);
   }
 
   private async retrying<T>(work: (connection: MysqlConnection) => Promise<T>): Promise<T> {

@@ -1,8 +1,8 @@
-import { EventEmitter } from 'node:events';
 import { Logger } from '@nestjs/common';
 import { type DataSource } from 'typeorm';
 import { type TurnHints } from '../../../turn/turn.store.js';
 import { Deadline } from '../../deadline.js';
+import { HintEmitter } from '../../hint-emitter.js';
 import { type SqlPlace } from '../sql-place.js';
 import { PostgresConnection } from './postgres-connection.js';
 
@@ -16,7 +16,7 @@ const LONGEST_PAUSE_MS = 5000;
 export class PostgresHints implements TurnHints {
   readonly reach = 'store';
   private readonly logger = new Logger(PostgresHints.name);
-  private readonly events = new EventEmitter().setMaxListeners(0);
+  private readonly hints = new HintEmitter();
   private listening: { readonly connection: PostgresConnection; readonly stop: () => void } | null = null;
   private retry: NodeJS.Timeout | null = null;
   private pauseMs = FIRST_PAUSE_MS;
@@ -30,20 +30,12 @@ export class PostgresHints implements TurnHints {
   ) {}
 
   subscribe(listener: (turnId: string) => void): () => void {
-    const harmless = (turnId: string): void => {
-      try {
-        listener(turnId);
-      } catch (error) {
-        this.logger.error('A listener of turn hints threw.', error instanceof Error ? error.stack : String(error));
-      }
-    };
-    this.events.on('changed', harmless);
-    return () => this.events.off('changed', harmless);
+    return this.hints.subscribe(listener);
   }
 
   /** Of this process's own change, which need not wait for a notification that may not come. */
   tell(turnId: string): void {
-    this.events.emit('changed', turnId);
+    this.hints.tell(turnId);
   }
 
   async open(): Promise<void> {

@@ -1,6 +1,6 @@
-import { EventEmitter } from 'node:events';
 import { type Database } from 'better-sqlite3';
 import { type EmbeddedDatabase, type Transaction } from '../../embedded/tables.js';
+import { HintEmitter } from '../../hint-emitter.js';
 import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 import { SqliteConnection, SqliteTable } from './sqlite-table.js';
 import { SqliteCheckpoints, SqliteDocuments, SqliteMessages } from './sqlite-contents.js';
@@ -31,7 +31,7 @@ export class SqliteDatabase implements EmbeddedDatabase {
   private readonly tables: Omit<Transaction, 'now' | 'deleteSession' | 'deleteTurns' | 'changed'>;
   private readonly lanes: SqliteLanes;
   private readonly connection: SqliteConnection;
-  private readonly events = new EventEmitter().setMaxListeners(0);
+  private readonly hints = new HintEmitter();
   private pending: PendingWrite[] = [];
   private flushing: Promise<void> | null = null;
 
@@ -78,8 +78,7 @@ export class SqliteDatabase implements EmbeddedDatabase {
   }
 
   onChanged(listener: (turnId: string) => void): () => void {
-    this.events.on('changed', listener);
-    return () => this.events.off('changed', listener);
+    return this.hints.subscribe(listener);
   }
 
   /** Waits for the writes that are under way. */
@@ -110,7 +109,7 @@ export class SqliteDatabase implements EmbeddedDatabase {
     const ran = batch.map((write): RanWrite => ({ write, outcome: this.run(write.work, tx) }));
     this.connection.statement('COMMIT').run();
 
-    for (const turnId of changed) this.events.emit('changed', turnId);
+    for (const turnId of changed) this.hints.tell(turnId);
     for (const { write, outcome } of ran) {
       if ('error' in outcome) write.reject(outcome.error);
       else write.resolve(outcome.result);

@@ -1,0 +1,27 @@
+import { EventEmitter } from 'node:events';
+import { Logger } from '@nestjs/common';
+
+const logger = new Logger('AgentSessions');
+
+/** Tells this process's listeners that a turn changed. */
+export class HintEmitter {
+  private readonly events = new EventEmitter().setMaxListeners(0);
+
+  /** @returns ends the subscription */
+  subscribe(listener: (turnId: string) => void): () => void {
+    const harmless = (turnId: string): void => {
+      try {
+        listener(turnId);
+      } catch (error) {
+        // What a hint tells of is committed: its writer must not believe otherwise.
+        logger.error('A listener of turn hints threw.', error instanceof Error ? error.stack : String(error));
+      }
+    };
+    this.events.on('changed', harmless);
+    return () => this.events.off('changed', harmless);
+  }
+
+  tell(turnId: string): void {
+    this.events.emit('changed', turnId);
+  }
+}

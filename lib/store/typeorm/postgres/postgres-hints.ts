@@ -17,7 +17,7 @@ export class PostgresHints implements TurnHints {
   readonly reach = 'store';
   private readonly logger = new Logger(PostgresHints.name);
   private readonly hints = new HintEmitter();
-  private listening: { readonly connection: PostgresConnection; readonly stop: () => void } | null = null;
+  private listening: { readonly connection: PostgresConnection; readonly stop: () => Promise<void> } | null = null;
   private retry: NodeJS.Timeout | null = null;
   private pauseMs = FIRST_PAUSE_MS;
   private closed = false;
@@ -49,7 +49,7 @@ export class PostgresHints implements TurnHints {
     if (!this.listening) return;
     const { connection, stop } = this.listening;
     this.listening = null;
-    stop();
+    await stop();
     // The connection goes back to the pool, and must not listen there.
     await connection
       .query(new Deadline(this.timeoutMs), this.place.fill('UNLISTEN {hints!}'))
@@ -74,20 +74,24 @@ export class PostgresHints implements TurnHints {
     this.pauseMs = FIRST_PAUSE_MS;
   }
 
-  /** @returns ends it: the client may be the application's */
-  private listenTo(connection: PostgresConnection): () => void {
+  /** @returns ends it, and waits for the last sign of life: the client may be the application's */
+  private listenTo(connection: PostgresConnection): () => Promise<void> {
     const { client } = connection;
     const heard = ({ payload }: { payload?: string }): void => void (payload && this.tell(payload));
     const lost = (): void => this.lost();
     // A connection that does not answer is closed, which is how its loss is heard of.
-    const askForLife = (): void => void connection.query(new Deadline(this.timeoutMs), 'SELECT 1').catch(() => {});
+    let life: Promise<unknown> = Promise.resolve();
+    const askForLife = (): void => {
+      life = connection.query(new Deadline(this.timeoutMs), 'SELECT 1').catch(() => {});
+    };
     const asking = setInterval(askForLife, this.timeoutMs).unref();
     client.on('notification', heard);
     for (const event of ['error', 'end']) client.on(event, lost);
-    return () => {
+    return async () => {
       clearInterval(asking);
       client.off('notification', heard);
       for (const event of ['error', 'end']) client.off(event, lost);
+      await life;
     };
   }
 
@@ -96,7 +100,7 @@ export class PostgresHints implements TurnHints {
     this.logger.warn('The connection that listens for turn hints was lost; waiting for turns goes on by polling.');
     const { connection, stop } = this.listening;
     this.listening = null;
-    stop();
+    void stop();
     void connection.release();
     this.tryAgain();
   }

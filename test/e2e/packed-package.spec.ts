@@ -21,7 +21,9 @@ describe('the packed package', () => {
     const imports = `
       import 'reflect-metadata';
       import { NestFactory } from '@nestjs/core';
-      import { defineOrchestrator, SessionsModule, SessionStore, TurnService } from 'nestjs-agent-sessions';`;
+      import { defineOrchestrator, SessionsModule, SessionStore, TurnService } from 'nestjs-agent-sessions';
+      import { redisAdapter } from 'nestjs-agent-sessions/redis';
+      import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';`;
 
     expect(run(application, 'main.mjs', imports)).toMatchObject({ turnIndex: 0, reply: 'You said hi.' });
   }, 180_000);
@@ -31,7 +33,9 @@ describe('the packed package', () => {
     const imports = `
       require('reflect-metadata');
       const { NestFactory } = require('@nestjs/core');
-      const { defineOrchestrator, SessionsModule, SessionStore, TurnService } = require('nestjs-agent-sessions');`;
+      const { defineOrchestrator, SessionsModule, SessionStore, TurnService } = require('nestjs-agent-sessions');
+      const { redisAdapter } = require('nestjs-agent-sessions/redis');
+      const { typeormAdapter } = require('nestjs-agent-sessions/typeorm');`;
 
     expect(run(application, 'main.cjs', imports)).toMatchObject({ turnIndex: 0, reply: 'You said hi.' });
   }, 180_000);
@@ -58,6 +62,9 @@ describe('the packed package', () => {
       const echo = defineOrchestrator({ name: 'echo', intents: { echo: (turn) => 'You said ' + turn.input.text + '.' } });
       class AppModule {}
       async function main() {
+        // What they need is loaded when they are opened.
+        redisAdapter({ url: 'redis://localhost:6379' });
+        typeormAdapter({ dataSource: { type: 'postgres' } });
         const module = { module: AppModule, imports: [SessionsModule.forRoot(), SessionsModule.forFeature([echo])] };
         const app = await NestFactory.createApplicationContext(module, { logger: false });
         const { id } = await app.get(SessionStore).create({ userId: 'ann' });

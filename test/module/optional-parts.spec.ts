@@ -47,6 +47,31 @@ describe('the optional parts', () => {
     expect(loaded).not.toContain('ioredis');
   });
 
+  it('NST-04 the Redis store loads ioredis and nothing of TypeORM, when it is opened', async () => {
+    const loaded = await packagesLoadedBy(`
+      import { redisAdapter } from 'nestjs-agent-sessions/redis';
+      const adapter = redisAdapter({ url: 'redis://127.0.0.1:1' });
+      process.exitCode = (await adapter.init().catch((error) => error.code)) === 'STORE_UNAVAILABLE' ? 0 : 1;
+    `);
+
+    expect(loaded).toContain('ioredis');
+    expect(loaded).not.toContain('typeorm');
+  });
+
+  it('NST-04 without ioredis says which command installs it', async () => {
+    const output = await run(
+      `
+      import { SessionsConfigurationError } from 'nestjs-agent-sessions';
+      import { redisAdapter } from 'nestjs-agent-sessions/redis';
+      const error = await redisAdapter({ url: 'redis://127.0.0.1:1' }).init().then(() => null, (error) => error);
+      console.log(error instanceof SessionsConfigurationError, error.message);
+      `,
+      { cwd: installationWithout('ioredis') },
+    );
+
+    expect(output).toBe('true The package ioredis is needed here and is not installed. Run: npm install ioredis\n');
+  });
+
   it.each(['better-sqlite3', 'typeorm'])('NST-04 without %s says which command installs it', async (missing) => {
     const output = await run(
       `

@@ -50,8 +50,8 @@ export function reportOf(info: string, config: readonly string[]): ServerReport 
 /** In one line. */
 export function describeServer(report: ServerReport): string {
   const { product, version = 'of unknown version', evictionPolicy = 'unknown', usedMemory, maxMemory } = report;
-  const limit = maxMemory > 0 ? `${megabytes(maxMemory)} MB` : 'no limit';
-  const memory = `${megabytes(usedMemory)} MB used of ${limit}`;
+  const limit = maxMemory > 0 ? ` of ${megabytes(maxMemory)} MB` : ', no maxmemory';
+  const memory = `${megabytes(usedMemory)} MB used${limit}`;
   return `${product} ${version}; ${persistenceOf(report)}; maxmemory-policy ${evictionPolicy}; ${memory}`;
 }
 

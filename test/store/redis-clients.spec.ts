@@ -148,6 +148,33 @@ describeRedis('a client of our own on a Redis that is silent', () => {
     await eventually(() => silent.destroyed);
   });
 
+  it('TRN-10 hears hints of others again after its connections fell silent, though nothing breaks', async () => {
+    const { turn } = await openWithTurn(store, sessionId);
+    const other = redisAdapter({ url: process.env.TEST_REDIS_URL ?? '' });
+    await other.init?.();
+    const heard: string[] = [];
+    store.hints.subscribe((turnId) => heard.push(turnId));
+    proxy.freeze();
+
+    await succeeds(async () => {
+      await other.turns.cancel(turn.id, 'cancel');
+      expect(heard).toContain(turn.id);
+    });
+    await other.close?.();
+  });
+
+  it('NST-05 closes while it is about to listen again', async () => {
+    await openWithTurn(store, sessionId);
+    const { withheld } = proxy;
+    proxy.cut();
+    proxy.restore();
+    proxy.swallowAnswers(/subscribe/i);
+    await eventually(() => proxy.withheld > withheld);
+    // What is rejected by that and caught by nobody would fail this test.
+    await store.close?.();
+    await eventually(() => proxy.connections().length === 0);
+  });
+
   it('NST-05 closes in time', async () => {
     await openWithTurn(store, sessionId);
     proxy.holdAnswers();

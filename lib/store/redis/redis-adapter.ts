@@ -33,7 +33,8 @@ class RedisAdapter {
   private connection: RedisConnection | null = null;
 
   private constructor(private readonly options: ResolvedRedisOptions) {
-    this.hints = new RedisHints(`${options.client?.options.keyPrefix ?? ''}${options.base}changed`);
+    const channel = `${options.client?.options.keyPrefix ?? ''}${options.base}changed`;
+    this.hints = new RedisHints(channel, options.operationTimeoutMs);
   }
 
   static create(options: ResolvedRedisOptions): SessionsAdapter {
@@ -41,7 +42,7 @@ class RedisAdapter {
     const database = new RedisDatabase(options.base, () => adapter.opened());
     return {
       sessions: new RedisSessions(database),
-      turns: new RedisTurns(database),
+      turns: new RedisTurns(database, (turnId) => adapter.hints.tell(turnId)),
       hints: adapter.hints,
       checkpoints: new RedisCheckpoints(database),
       conversations: new RedisConversations(database),

@@ -1,32 +1,58 @@
 import { type TurnHints } from '../../turn/turn.store.js';
+import { Deadline } from '../deadline.js';
 import { HintEmitter } from '../hint-emitter.js';
 import { type RedisClient } from './redis-adapter.options.js';
 
-/** Hints by SUBSCRIBE, on a connection of their own, which ioredis makes again when it is lost. */
+/**
+ * Hints by SUBSCRIBE, on a connection of their own. When it breaks, or does not answer when it is asked for a sign of life,
+ * ioredis makes it again; what is missed meanwhile is found by those who poll.
+ */
 export class RedisHints implements TurnHints {
   readonly reach = 'store';
   private readonly hints = new HintEmitter();
   private subscriber: RedisClient | null = null;
+  private asking: NodeJS.Timeout | undefined;
 
-  constructor(private readonly channel: string) {}
+  constructor(
+    private readonly channel: string,
+    /** How long an answer may take, and how often a sign of life is asked for. */
+    private readonly timeoutMs: number,
+  ) {}
 
   subscribe(listener: (turnId: string) => void): () => void {
     return this.hints.subscribe(listener);
   }
 
+  /** Of this process's own change, which need not wait for a message that may not come. */
+  tell(turnId: string): void {
+    this.hints.tell(turnId);
+  }
+
   /** @param subscriber a connection that is used for nothing else, and closed by {@link close} */
   async open(subscriber: RedisClient): Promise<void> {
     this.subscriber = subscriber;
-    // Lost connections are ioredis's business; what is missed meanwhile is found by those who poll.
     subscriber.on('error', () => {});
-    subscriber.on('message', (_: string, turnId: string) => this.hints.tell(turnId));
+    subscriber.on('message', (_: string, turnId: string) => this.tell(turnId));
     await subscriber.subscribe(this.channel);
     // ioredis would not catch what comes of it when the connection closes meanwhile.
     subscriber.on('ready', () => void subscriber.subscribe(this.channel).catch(() => {}));
+    // A Cluster looks after its nodes itself.
+    if (!('nodes' in subscriber)) {
+      this.asking = setInterval(() => void this.askForLife(subscriber), this.timeoutMs).unref();
+    }
   }
 
   close(): void {
+    clearInterval(this.asking);
     this.subscriber?.disconnect();
     this.subscriber = null;
+  }
+
+  private async askForLife(subscriber: RedisClient): Promise<void> {
+    try {
+      await new Deadline(this.timeoutMs).wait(subscriber.ping());
+    } catch {
+      if (this.subscriber === subscriber) subscriber.disconnect(true);
+    }
   }
 }

@@ -53,7 +53,11 @@ type StoredClaim = readonly [
 
 /** The turn ledger in Redis: one script an operation. */
 export class RedisTurns implements TurnLedger {
-  constructor(private readonly db: RedisDatabase) {}
+  /** @param changed is told of turns that this process ended or asked to stop, whether or not SUBSCRIBE works */
+  constructor(
+    private readonly db: RedisDatabase,
+    private readonly changed: (turnId: string) => void,
+  ) {}
 
   async accept(request: AcceptTurn): Promise<AcceptedTurn> {
     const { id, sessionId, idempotency } = request;
@@ -108,6 +112,7 @@ export class RedisTurns implements TurnLedger {
       next ? JSON.stringify(next) : '',
       ...messages.map(messageText),
     );
+    this.changed(hold.turnId);
     return {
       turn: turnOf(turn),
       ...(sessionChange ? { sessionChange: changeOf(sessionChange) } : {}),
@@ -151,6 +156,7 @@ export class RedisTurns implements TurnLedger {
 
   async cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
     const [turn, ring] = await this.db.run<[turn: Fields, ring: number]>(CANCEL, turnId, mode);
+    this.changed(turnId);
     return { turn: turnOf(turn), ring: ring === 1 };
   }
 

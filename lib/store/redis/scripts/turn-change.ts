@@ -69,7 +69,7 @@ local ids = redis.call('ZRANGE', base .. 'settled', '-inf', '(' .. now - ARGV[1]
 for _, id in ipairs(ids) do
   local turn = redis.call('HMGET', key('turn', id), 'sessionId', 'idempotencyKey')
   if turn[2] then redis.call('HDEL', key('keys', turn[1]), turn[2]) end
-  remove_turns(turn[1], { id })
+  remove_turns(turn[1] or '', { id })
 end
 return { 1, #ids }
 `,

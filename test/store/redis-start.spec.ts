@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { SessionsConfigurationError, StoreUnavailableError } from 'nestjs-agent-sessions';
@@ -98,14 +99,18 @@ describeRedis('the start of a Redis store', () => {
 
   it('NST-05 needs no more permissions than docs/stores/redis.md lists', async () => {
     redis = await PrivateRedis.start();
-    await redis.client.call('ACL', 'SETUSER', 'app', 'on', '>secret', ...SUFFICIENT);
+    await redis.client.call('ACL', 'SETUSER', 'app', ...SUFFICIENT);
     const store = redis.store({ url: withUser(redis.url, 'app', 'secret') });
     await store.init?.();
     await useEverything(store);
     await store.ping();
     await store.close?.();
 
-    expect(await redis.client.call('ACL', 'LOG')).toEqual([]);
+    // ioredis does without it, where Redis has it.
+    const refused = ((await redis.client.call('ACL', 'LOG')) as string[][]).filter(
+      (entry) => !entry.includes('client|setinfo'),
+    );
+    expect(refused).toEqual([]);
   });
 
   it.each([
@@ -115,7 +120,7 @@ describeRedis('the start of a Redis store', () => {
     ['scripts', '-evalsha', /Allow \+evalsha ~/],
   ])('NST-05 says what a user lacks who may not use %s', async (_, rule, complaint) => {
     redis = await PrivateRedis.start();
-    await redis.client.call('ACL', 'SETUSER', 'app', 'on', '>secret', ...SUFFICIENT, rule);
+    await redis.client.call('ACL', 'SETUSER', 'app', ...SUFFICIENT, rule);
     const store = redis.store({ url: withUser(redis.url, 'app', 'secret') });
 
     await expect(store.init?.()).rejects.toThrow(complaint);
@@ -123,7 +128,7 @@ describeRedis('the start of a Redis store', () => {
 
   it('NST-05 starts without CONFIG and INFO, and says that it does not know what survives', async () => {
     redis = await PrivateRedis.start();
-    await redis.client.call('ACL', 'SETUSER', 'app', 'on', '>secret', ...SUFFICIENT, '-config', '-info');
+    await redis.client.call('ACL', 'SETUSER', 'app', ...SUFFICIENT, '-config', '-info');
     const client = new Redis(withUser(redis.url, 'app', 'secret'), { enableReadyCheck: false });
     client.on('error', () => {});
     const store = redis.store({ client });
@@ -146,12 +151,10 @@ describeRedis('the start of a Redis store', () => {
   }
 });
 
-/** As docs/stores/redis.md gives them. */
-const SUFFICIENT = (
-  '~{agent-sessions}:* &{agent-sessions}:* +eval +evalsha +script|load +subscribe +ping +info +config|get +time ' +
-  '+exists +hdel +hexists +hget +hgetall +hincrby +hmget +hset +hsetnx +lindex +llen +lrange +persist +pexpireat ' +
-  '+publish +rpush +sadd +setnx +smembers +srem +unlink +zadd +zcard +zcount +zrange +zrank +zrem +zscore'
-).split(' ');
+/** As docs/stores/redis.md gives them to the user `app` of the password `secret`. */
+const SUFFICIENT = (/ACL SETUSER app (.*?)```/s.exec(readFileSync('docs/stores/redis.md', 'utf8'))?.[1] ?? '')
+  .trim()
+  .split(/\s+/);
 
 function withUser(url: string, name: string, password: string): string {
   const own = new URL(url);

@@ -15,7 +15,7 @@ import { SCRIPTS } from './scripts/index.js';
 import { checkServer } from './server-check.js';
 
 /**
- * A store in Redis 7 or newer (Valkey too), for any number of processes: every operation is one Lua script.
+ * A store in Redis 7 or newer, for any number of processes: every operation is one Lua script.
  *
  * ```ts
  * redisAdapter({ url: 'redis://localhost:6379' })

@@ -45,6 +45,8 @@ async function useSessions(sessions: AtomicSessionStoreAdapter): Promise<void> {
   await store.page({ userId: 'ann', limit: 1, ...(nextCursor ? { cursor: nextCursor } : {}) });
   await sessions.fetchMany({ surfaceId: 'web' });
   await sessions.fetchMany({ userId: 'ann', state: ['active', 'suspended'], surfaceId: 'web' });
+  await sessions.fetchMany({ surfaceId: 'web', state: 'active' });
+  await sessions.fetchMany({ userId: 'ann', state: 'active' });
   await sessions.fetchMany({ state: 'active' });
   await sessions.count({ userId: 'ann' });
   await sessions.suspendStale(0, 10);

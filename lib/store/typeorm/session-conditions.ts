@@ -8,23 +8,26 @@ export type Term = readonly [sql: string, ...values: SqlValue[]];
 /**
  * What a filter asks for, for dialects whose placeholders are `?`.
  * @param holding the term that finds who holds the filter's surface; how to find it best is for the dialect
+ * @param state the column, or an expression of it that no index answers
  */
 export function sessionConditions(
   filter: SessionFilter,
   holding: Term | undefined,
+  state = 'state',
 ): { where: string; values: SqlValue[] } {
-  const terms = [...termsOf(filter), ...(holding ? [holding] : [])];
+  const terms = [...termsOf(filter, state), ...(holding ? [holding] : [])];
   return {
     where: terms.length > 0 ? `WHERE ${terms.map(([sql]) => sql).join(' AND ')}` : '',
     values: terms.flatMap(([, ...values]) => values),
   };
 }
 
-function* termsOf({ userId, workspaceId, states, activeAfter, activeBefore, after }: SessionFilter): Generator<Term> {
+function* termsOf(filter: SessionFilter, state: string): Generator<Term> {
+  const { userId, workspaceId, states, activeAfter, activeBefore, after } = filter;
   if (userId !== undefined) yield ['user_id = ?', userId];
   if (workspaceId === null) yield ['workspace_id IS NULL'];
   else if (workspaceId !== undefined) yield ['workspace_id = ?', workspaceId];
-  if (states !== undefined) yield inStates(states);
+  if (states !== undefined) yield inStates(state, states);
   if (activeAfter !== undefined) yield ['last_activity_at > ?', activeAfter];
   if (activeBefore !== undefined) yield ['last_activity_at < ?', activeBefore];
   if (after === undefined) return;
@@ -42,6 +45,6 @@ function* termsOf({ userId, workspaceId, states, activeAfter, activeBefore, afte
   ];
 }
 
-function inStates(states: readonly string[]): Term {
-  return states.length > 0 ? [`state IN (${states.map(() => '?').join(', ')})`, ...states] : ['FALSE'];
+function inStates(state: string, states: readonly string[]): Term {
+  return states.length > 0 ? [`${state} IN (${states.map(() => '?').join(', ')})`, ...states] : ['FALSE'];
 }

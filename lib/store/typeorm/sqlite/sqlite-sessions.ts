@@ -89,7 +89,9 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
 }
 
 function conditionsOf(filter: SessionFilter): ReturnType<typeof sessionConditions> {
-  return sessionConditions(filter, holdingOf(filter));
+  // A user or a surface leaves few sessions and a state many, which SQLite cannot know: the plus keeps it off that index.
+  const few = filter.userId !== undefined || filter.surfaceId !== undefined;
+  return sessionConditions(filter, holdingOf(filter), few ? '+state' : 'state');
 }
 
 /** Of one user: look each session up. Of all users: begin with the surface. */

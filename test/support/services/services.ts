@@ -12,7 +12,10 @@ export const SERVICES: readonly Service[] = [postgres, mariadb, redis];
 /** The address of a server: the one that the environment names, or a private one that is started now. */
 export async function startService(service: Service): Promise<RunningService> {
   const given = process.env[service.variable];
-  if (given) return { url: given, stop: async () => {} };
+  return given ? { url: given, stop: async () => {} } : startPrivateService(service);
+}
+
+export async function startPrivateService(service: Service): Promise<RunningService> {
   const folder = mkdtempSync(join(tmpdir(), `agent-sessions-${service.name}-`));
   giveToServer(folder);
   const { url, stop } = await service.start(folder);

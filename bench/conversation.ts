@@ -1,0 +1,166 @@
+import { type ClaimedTurn, type ClaimRequest, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { expectSame, WrongAnswerError } from './benchmark.js';
+import { ORCHESTRATOR, VERSION } from './population.js';
+import { words } from './text.js';
+
+/** As `historyWindow` and `keepCheckpoints` of an orchestrator. */
+const WINDOW = 20;
+const KEEP_CHECKPOINTS = 100;
+const LEASE_MS = 600_000;
+
+export interface Payload {
+  /** Of the checkpoint's state. */
+  readonly checkpointBytes: number;
+  /** Of each of a turn's two messages. */
+  readonly messageBytes: number;
+}
+
+export const SMALL: Payload = { checkpointBytes: 250, messageBytes: 60 };
+
+/** Plays the turns of one session through the ports, and knows what the store must say to each. */
+export class Conversation {
+  private turnId = '';
+  private readonly accepted: string[] = [];
+
+  /**
+   * @param turns that the session had before
+   * @param messages that its log had before; default: two a turn
+   */
+  constructor(
+    private readonly adapter: SessionsAdapter,
+    readonly sessionId: string,
+    private turns = 0,
+    private messages = 2 * turns,
+    private readonly payload = SMALL,
+  ) {}
+
+  static async start(adapter: SessionsAdapter, sessionId: string, payload?: Payload): Promise<Conversation> {
+    const now = new Date().toISOString();
+    await adapter.sessions.insert({
+      id: sessionId,
+      userId: 'somebody',
+      state: 'created',
+      createdAt: now,
+      lastActivityAt: now,
+      attachedSurfaces: [],
+      metadata: {},
+      version: 1,
+    });
+    return new Conversation(adapter, sessionId, 0, 0, payload);
+  }
+
+  async accept(): Promise<void> {
+    this.turnId = `${this.sessionId}.${this.turns}`;
+    const { turn } = await this.adapter.turns.accept({
+      id: this.turnId,
+      sessionId: this.sessionId,
+      orchestrator: ORCHESTRATOR,
+      version: VERSION,
+      request: { input: { text: this.text(0) } },
+      attributes: {},
+      whenBusy: 'enqueue',
+      maxQueued: 100,
+    });
+    this.accepted.push(turn.id);
+    expectSame(`position of turn ${turn.id}`, turn.position, this.turns + 1);
+  }
+
+  async claimAndSettle(): Promise<void> {
+    const claimed = await this.adapter.turns.claim(this.sessionId, claimRequest(this.turnId));
+    const { hold } = this.checkClaim(claimed);
+    const { turn, next } = await this.adapter.turns.settle(
+      hold,
+      {
+        status: 'awaiting-input',
+        reply: { text: this.text(1) },
+        messages: [
+          { id: `${this.turnId}.0`, role: 'user', content: this.text(0) },
+          { id: `${this.turnId}.1`, role: 'assistant', content: this.text(1) },
+        ],
+        checkpoint: {
+          orchestrator: ORCHESTRATOR,
+          sessionId: this.sessionId,
+          turnIndex: this.turns,
+          turnId: this.turnId,
+          ...(this.turns === 0 ? {} : { parent: this.turns - 1 }),
+          state: this.state(),
+          lastRoute: ['status'],
+          signature: 'signature',
+          version: VERSION,
+          summarizedThrough: 0,
+        },
+        keepCheckpoints: KEEP_CHECKPOINTS,
+      },
+      claimRequest(`${this.turnId}.next`),
+    );
+    expectSame(
+      `settled turn ${this.turnId}`,
+      [turn.status, turn.turnIndex, next],
+      ['awaiting-input', this.turns, null],
+    );
+    this.turns += 1;
+    this.messages += 2;
+  }
+
+  async turn(): Promise<void> {
+    await this.accept();
+    await this.claimAndSettle();
+  }
+
+  async play(turns: number): Promise<this> {
+    for (let i = 0; i < turns; i += 1) await this.turn();
+    return this;
+  }
+
+  /** Reads what is stored: the turns since the last time, the latest checkpoint, the end of the log. @throws WrongAnswerError */
+  async verify(): Promise<void> {
+    const { turns, checkpoints, conversations } = this.adapter;
+    for (const id of this.accepted.splice(0)) {
+      const turn = await turns.get(id);
+      expectSame(`stored turn ${id}`, [turn?.status, turn?.position], ['awaiting-input', (turn?.turnIndex ?? NaN) + 1]);
+    }
+    expectSame(
+      `open turns of ${this.sessionId}`,
+      await turns.list({ sessionId: this.sessionId, status: ['queued', 'running'] }),
+      [],
+    );
+    const checkpoint = await checkpoints.load(ORCHESTRATOR, this.sessionId);
+    expectSame(`checkpoint of ${this.sessionId}`, checkpoint?.turnIndex, this.turns - 1);
+    const recent = await conversations.window(this.sessionId, 2);
+    expectSame(
+      `log of ${this.sessionId}`,
+      recent.map(({ position, role }) => [position, role]),
+      [
+        [this.messages - 1, 'user'],
+        [this.messages, 'assistant'],
+      ],
+    );
+  }
+
+  private checkClaim(claimed: ClaimedTurn | null): ClaimedTurn {
+    if (!claimed) throw new WrongAnswerError(`Turn ${this.turnId} could not be claimed.`);
+    const { turn, session, checkpoint, history } = claimed;
+    const found = [turn.id, session?.id, checkpoint?.turnIndex, history.length, history.at(-1)?.position];
+    const window = Math.min(WINDOW, this.messages);
+    expectSame(`claim of ${this.turnId}`, found, [
+      this.turnId,
+      this.sessionId,
+      this.turns === 0 ? undefined : this.turns - 1,
+      window,
+      this.messages || undefined,
+    ]);
+    return claimed;
+  }
+
+  private text(index: 0 | 1): string {
+    return words(this.payload.messageBytes, 2 * this.turns + index);
+  }
+
+  private state(): { orderId: number; note: string } {
+    return { orderId: this.turns, note: words(this.payload.checkpointBytes, this.turns) };
+  }
+}
+
+function claimRequest(holder: string): ClaimRequest {
+  return { holder, leaseMs: LEASE_MS, maxAttempts: 3, windows: { [ORCHESTRATOR]: WINDOW } };
+}

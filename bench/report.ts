@@ -1,0 +1,55 @@
+import Table from 'cli-table3';
+import { type Comparison, type Curve, type Series, type Unit } from './benchmark.js';
+import { boundText, isMet, ratioOf, spreadOf } from './statistics.js';
+import { type Result } from './results.js';
+
+export const COMPARISON_HEAD = ['what', 'against', 'measured', 'ratio', 'spread', 'bound', ''] as const;
+
+/** Medians, what they are compared with, and the ratio with its spread over the rounds. */
+export function comparisonCells(comparison: Comparison): string[] {
+  const { what, unit, base, measured, bound } = comparison;
+  const ratio = ratioOf(comparison);
+  return [
+    what,
+    seriesText(base, unit),
+    seriesText(measured, unit),
+    ratio.median.toFixed(2),
+    `${ratio.lowest.toFixed(2)} to ${ratio.highest.toFixed(2)}`,
+    bound ? boundText(bound) : '',
+    verdict(comparison),
+  ];
+}
+
+export function curveCells({ unit, points }: Curve): string[] {
+  return points.map(({ size, rounds }) => `${size.toLocaleString('en')}: ${quantity(spreadOf(rounds).median, unit)}`);
+}
+
+/** For the terminal. */
+export function resultText({ row, store, title, outcome }: Result): string {
+  const { comparisons, curves = [], facts = [] } = outcome;
+  const parts = [`\n${row} on ${store}: ${title}`];
+  if (comparisons.length > 0) {
+    const table = new Table({ head: [...COMPARISON_HEAD], style: { head: [], border: [], compact: true } });
+    table.push(...comparisons.map(comparisonCells));
+    parts.push(table.toString());
+  }
+  for (const curve of curves) parts.push(`${curve.what}, by ${curve.by}: ${curveCells(curve).join(', ')}`);
+  for (const { what, value } of facts) parts.push(`${what}: ${value}`);
+  return parts.join('\n');
+}
+
+export function quantity(value: number, unit: Unit): string {
+  if (unit === 'ms') return `${value.toPrecision(3)} ms`;
+  const number = Math.round(value).toLocaleString('en');
+  return unit === 'bytes' ? `${number} B` : number;
+}
+
+function seriesText({ name, rounds }: Series, unit: Unit): string {
+  return `${name}: ${quantity(spreadOf(rounds).median, unit)}`;
+}
+
+function verdict(comparison: Comparison): string {
+  const met = isMet(comparison);
+  if (met === undefined) return '';
+  return met ? 'met' : 'NOT MET';
+}

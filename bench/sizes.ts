@@ -1,0 +1,57 @@
+/** How much is measured. */
+export interface Sizes {
+  readonly rounds: number;
+  /** Sessions of the store that others are compared with. */
+  readonly few: number;
+  readonly many: number;
+  /** Turns in a round of PRF-07, and finds of PRF-09. */
+  readonly operations: number;
+  readonly sweep: {
+    readonly stale: number;
+    /** Sessions of the smaller store, the stale ones among them. */
+    readonly among: number;
+  };
+  readonly history: {
+    readonly sessions: number;
+    /** How many turns the sessions have that are compared. */
+    readonly short: number;
+    readonly long: number;
+    /** Enough turns that each of the following ones prunes a checkpoint. */
+    readonly pruning: number;
+    /** Turns of each in a round. */
+    readonly turns: number;
+  };
+  readonly growth: {
+    /** Of each point in a round. */
+    readonly operations: number;
+    readonly turns: readonly number[];
+    readonly messages: readonly number[];
+    readonly bytes: readonly number[];
+  };
+}
+
+export const FULL: Sizes = {
+  rounds: 7,
+  few: 1000,
+  many: 1_000_000,
+  operations: 1000,
+  sweep: { stale: 10_000, among: 20_000 },
+  history: { sessions: 20, short: 10, long: 1000, pruning: 110, turns: 10 },
+  growth: {
+    operations: 100,
+    turns: [10, 30, 100, 300, 1000, 3000, 10_000],
+    messages: [10, 100, 1000, 10_000, 100_000],
+    bytes: [1000, 3000, 10_000, 30_000, 100_000, 250_000],
+  },
+};
+
+/** For a look at whether everything works. */
+export const QUICK: Sizes = {
+  rounds: 2,
+  few: 100,
+  many: 2000,
+  operations: 100,
+  sweep: { stale: 600, among: 1200 },
+  history: { sessions: 4, short: 10, long: 150, pruning: 105, turns: 5 },
+  growth: { operations: 5, turns: [10, 150], messages: [10, 1000], bytes: [1000, 100_000] },
+};

@@ -1,0 +1,91 @@
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { checkFill } from './check-fill.js';
+import { type Population } from './population.js';
+import { openPostgresServer } from './postgres-server.js';
+import { openRedisServer } from './redis-server.js';
+import { openSqliteFolder } from './sqlite-folder.js';
+
+export const STORE_NAMES = ['sqlite', 'postgres', 'redis'] as const;
+export type StoreName = (typeof STORE_NAMES)[number];
+
+/** Where stores of one kind are made: a server, or a folder of files. */
+export interface StoreServer {
+  /** What it runs on, for the report. */
+  readonly version: string;
+  /** Makes a store of that many sessions, and opens it. */
+  open(population: Population): Promise<OpenStore>;
+  close(): Promise<void>;
+}
+
+export interface OpenStore {
+  readonly adapter: SessionsAdapter;
+  /** What a slice of work cost the store in bytes and the like. */
+  readonly meter: Meter;
+  /** Lets the store do now what it would do in the background: so that it does not do it while something is measured. */
+  tidy(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Counts what the store reads and writes. */
+export interface Meter {
+  /** Runs work and says what it cost, without what it takes to ask. */
+  measure(work: () => Promise<void>): Promise<Readonly<Record<string, number>>>;
+}
+
+/** A store with its sessions in it. */
+export interface FilledStore extends OpenStore {
+  readonly population: Population;
+}
+
+const OPENERS: Readonly<Record<StoreName, () => Promise<StoreServer>>> = {
+  sqlite: openSqliteFolder,
+  postgres: openPostgresServer,
+  redis: openRedisServer,
+};
+
+/** The stores of one kind, each filled once and then used by all benchmarks. */
+export class Stores {
+  private readonly opened = new Map<number, Promise<FilledStore>>();
+
+  private constructor(
+    readonly name: StoreName,
+    private readonly server: StoreServer,
+  ) {}
+
+  static async open(name: StoreName): Promise<Stores> {
+    return new Stores(name, await OPENERS[name]());
+  }
+
+  get version(): string {
+    return this.server.version;
+  }
+
+  /** The store of that many sessions, checked. @throws WrongAnswerError */
+  with(sessions: number): Promise<FilledStore> {
+    const store = this.opened.get(sessions) ?? this.fill(sessions);
+    this.opened.set(sessions, store);
+    return store;
+  }
+
+  async close(): Promise<void> {
+    for (const store of await Promise.allSettled(this.opened.values())) {
+      if (store.status === 'fulfilled') await store.value.close();
+    }
+    await this.server.close();
+  }
+
+  private async fill(count: number): Promise<FilledStore> {
+    const population = { count, filledAt: Date.now() };
+    const startedAt = performance.now();
+    const store = await this.server.open(population);
+    if (count > 0) {
+      await checkFill(store.adapter, population).catch(async (error: unknown) => {
+        await store.close();
+        throw error;
+      });
+      const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
+      console.log(`${this.name}: filled with ${count.toLocaleString('en')} sessions in ${seconds} s`);
+    }
+    return { ...store, population };
+  }
+}

@@ -1,0 +1,26 @@
+const LENGTH = 1_000_000;
+const WORDS =
+  'order refund invoice parcel window street garden yellow seven Tuesday because perhaps never customer number please ' +
+  'thanks morning delivery address changed twice again shipped broken returned credit card account open closed waiting';
+
+let all = '';
+
+/** Words in an order that does not repeat soon: what compresses like chat, and is the same in every run. */
+export function words(bytes: number, seed: number): string {
+  all ||= compose();
+  const from = (seed * 7919) % (LENGTH - bytes);
+  return all.slice(from, from + bytes);
+}
+
+function compose(): string {
+  const list = WORDS.split(' ');
+  let text = '';
+  for (let n = 1; text.length < LENGTH;) {
+    // A step of xorshift: enough of a dice.
+    n ^= n << 13;
+    n ^= n >>> 17;
+    n ^= n << 5;
+    text += `${list[Math.abs(n) % list.length]} `;
+  }
+  return text;
+}

@@ -74,9 +74,11 @@ export function serverStore(server: TestServer): TestStore {
  * @param pool options of the pool, where there is one
  */
 export function optionsOn({ type, url }: TestServer, prefix: string, pool: object = {}): StoreOptions {
-  if (type === 'redis') return { url, keyPrefix: prefix };
+  // Longer than the default: a test machine may be busy with other things.
+  const patient = { operationTimeoutMs: 15_000 };
+  if (type === 'redis') return { url, keyPrefix: prefix, ...patient };
   // As many connections as a small application has, so that some calls wait for one.
-  return { dataSource: { type, url, poolSize: 8, ...pool }, tablePrefix: prefix, migrationsRun: true };
+  return { dataSource: { type, url, poolSize: 8, ...pool }, tablePrefix: prefix, migrationsRun: true, ...patient };
 }
 
 function storeAt(name: string, place: () => StoreOptions): TestStore {

@@ -133,7 +133,8 @@ describeRedis('a client of our own on a Redis that is silent', () => {
     await soon(expect(store.init?.()).rejects.toMatchObject(unavailable(false)));
 
     proxy.restore();
-    await expect(store.init?.()).resolves.toBeUndefined();
+    // On a busy machine perhaps not in the first time.
+    await succeeds(async () => store.init?.());
   });
 
   it('NST-05 fails what has no answer in time, and connects anew', async () => {
@@ -146,6 +147,23 @@ describeRedis('a client of our own on a Redis that is silent', () => {
     await succeeds(accept, SOON_MS);
     expect(await store.turns.get(turn.id)).toMatchObject({ status: 'running' });
     await eventually(() => silent.destroyed);
+  });
+
+  it('STA-03 does not append again by itself when the connection broke before the answer', async () => {
+    await openWithTurn(store, sessionId);
+    const control = redisAdapter({ url: process.env.TEST_REDIS_URL ?? '' });
+    await control.init?.();
+    proxy.swallowAnswers();
+    const lost = store.conversations.append(sessionId, [{ id: 'm', role: 'user', content: 'hi' }]);
+    void lost.catch(() => {});
+    await eventually(async () => (await control.conversations.page(sessionId)).length === 1);
+    proxy.cut();
+    proxy.restore();
+
+    await expect(lost).rejects.toMatchObject(unavailable(true));
+    await succeeds(() => store.ping());
+    expect(await store.conversations.page(sessionId)).toHaveLength(1);
+    await control.close?.();
   });
 
   it('TRN-10 hears hints of others again after its connections fell silent, though nothing breaks', async () => {

@@ -77,9 +77,9 @@ elseif stops and head and head.status == 'running' and not head.cancelMode then
 end
 
 if not lane then
-  -- From the clock on, so that a lane made anew never accepts an older worker.
-  lane = { nextPosition = 1, fence = now }
-  redis.call('HSET', lane_key, 'nextPosition', 1, 'fence', now)
+  -- A claim gives a fence that is at least the clock, so that a lane made anew never accepts an older worker.
+  lane = { nextPosition = 1, fence = 0 }
+  redis.call('HSET', lane_key, 'nextPosition', 1, 'fence', 0)
 end
 local position = tonumber(lane.nextPosition)
 redis.call('HSET', key('turn', id), 'id', id, 'sessionId', session_id, 'position', position, 'orchestrator', ARGV[10],

@@ -60,7 +60,7 @@ local function claim_turn(session_id, request)
         dueAt = false, waitSignal = false, waitStep = false, waitUntil = false,
       })
       write(key('lane', session_id), lane, {
-        -- At least the clock: a server that came back without its last seconds must not give a fence twice.
+        -- At least the clock: neither a lane made anew nor a server without its last seconds gives a fence twice.
         fence = math.max(lane.fence + 1, now), runningTurn = head.id, holder = request.holder, leaseUntil = lease_until, offers = false,
       })
       attend(session_id, lease_until)

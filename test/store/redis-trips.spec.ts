@@ -140,6 +140,21 @@ describeRedis('what the Redis store asks for', () => {
     expect(await names()).toEqual(before);
   });
 
+  it('NST-06 a purged turn leaves nothing behind', async () => {
+    await create('s');
+    await sessions.touch('s');
+    const before = await names();
+    await store.turns.accept(turnRequest('first', { idempotency: { key: 'k', hash: 'h', ttlMs: 1000 } }));
+    const { hold } = (await store.turns.claim('s', claimRequest('a'))) as ClaimedTurn;
+    const step = { iteration: 0, intent: 'answer', name: 'step', occurrence: 0 };
+    await store.turns.saveStep(hold, { ...step, value: 1 });
+    await store.turns.signal('first', 'early', 1);
+    await store.turns.settle(hold, { status: 'completed', messages: [], keepCheckpoints: 'all' });
+    await eventually(async () => (await store.turns.purgeSettled(0, 10)) === 1);
+
+    expect(await names()).toEqual([...before, 'lane:s'].sort());
+  });
+
   it('ORC-12 a state document expires in Redis itself, and what lists it is cleaned', async () => {
     const address = { namespace: 'n', scope: '', sessionId: 's', key: 'k' };
     await store.state.set(address, 1, { ttlMs: 30 });

@@ -189,7 +189,7 @@ describe('bullmqQueue', () => {
     await expect(start).rejects.toThrow('BullModule.forRoot({ connection })');
   });
 
-  it('TRN-20 TRN-21 a turn is accepted and runs though the queue cannot be reached', async () => {
+  it('TRN-21 a turn is accepted though the queue cannot be reached', async () => {
     Logger.overrideLogger(false);
     const nobody = await portOfNobody();
     const queue = bullmqQueue({ connection: { port: nobody, retryStrategy: () => 100 } });

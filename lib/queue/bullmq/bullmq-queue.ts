@@ -4,14 +4,20 @@ import type * as BullMQ from 'bullmq';
 import { type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bullmq';
 import { loadPeer } from '../../common/load-peer.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { Deadline } from '../../store/deadline.js';
 import { type FindProvider, type TurnQueue } from '../../turn/turn-queue.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
+import { closeInTime } from './close-in-time.js';
 
 /** A ring, which is worth nothing once it was heard. */
 const RING: JobsOptions = { removeOnComplete: true, removeOnFail: true };
 /** Who watches the queue's events needs no more of them. */
 const MAX_EVENTS = 1000;
-const CLOSE_LIMIT_MS = 5000;
+const PING_MS = 2000;
+/** Before another attempt at a server that refused the worker. */
+const RETRY_MS = 1000;
+/** The most that BullMQ's PostgreSQL backend can count. */
+const WITHOUT_END = 2_147_483_647;
 
 interface Ring {
   readonly sessionId: string;
@@ -30,6 +36,7 @@ export class BullmqQueue implements TurnQueue {
   private worker: Worker<Ring> | null = null;
   private readonly visits = new Set<Promise<void>>();
   private paused = false;
+  private closing = false;
   private closed = false;
   private failing = false;
 
@@ -56,8 +63,8 @@ export class BullmqQueue implements TurnQueue {
   async init(find: FindProvider): Promise<void> {
     if (this.options.connection !== undefined) return;
     const { getSharedConfigToken } = await loadPeer('@nestjs/bullmq', () => import('@nestjs/bullmq'));
-    const shared = find<QueueOptions>(getSharedConfigToken(this.options.configKey));
-    if (!shared) {
+    const shared = find<Partial<QueueOptions>>(getSharedConfigToken(this.options.configKey));
+    if (!shared?.connection) {
       throw new SessionsConfigurationError(
         'bullmqQueue: give it a connection, or import BullModule.forRoot({ connection }) of @nestjs/bullmq in the application.',
       );
@@ -72,17 +79,8 @@ export class BullmqQueue implements TurnQueue {
   }
 
   async process(handler: (sessionId: string) => Promise<void>): Promise<void> {
-    const { Worker } = await loadBullmq();
-    const { concurrency = 32 } = this.options;
-    const options = {
-      ...this.connection(),
-      concurrency,
-      // A stalled ring is a ring: it is heard again, as often as it takes.
-      maxStalledCount: Number.MAX_SAFE_INTEGER,
-    };
-    const work = ({ data }: { readonly data: Ring }): Promise<void> => this.visit(data.sessionId, handler);
-    this.worker = new Worker<Ring>(this.name, work, options, this.backendFactory);
-    this.worker.on('error', (error) => this.failed(error));
+    this.worker = await this.openWorker(handler);
+    void this.work(this.worker, handler);
   }
 
   async pause(): Promise<void> {
@@ -91,29 +89,46 @@ export class BullmqQueue implements TurnQueue {
   }
 
   async resume(): Promise<void> {
+    if (!this.paused) return;
     this.paused = false;
     await this.worker?.resume();
   }
 
   async close(): Promise<void> {
+    this.closing = true;
     await this.pause();
     await Promise.allSettled(this.visits);
+    if (this.worker) await this.closePart(this.worker);
     this.closed = true;
-    const { worker, opened } = this;
+    const queue = await this.opened?.catch(() => null);
     this.opened = null;
-    // Without a connection there is nothing to say goodbye to.
-    if (worker) await this.closeInTime(worker.close(this.failing), () => worker.disconnect());
-    if (!opened) return;
-    const queue = await opened;
-    await this.closeInTime(queue.close(), () => queue.disconnect());
+    if (queue) await this.closePart(queue);
   }
 
   async ping(): Promise<void> {
     const queue = await this.queue;
-    await queue.getJobCountByTypes('waiting');
+    await new Deadline(PING_MS).wait(queue.getJobCountByTypes('waiting'));
+  }
+
+  /** Until it is closed. */
+  private async work(worker: Worker<Ring>, handler: (sessionId: string) => Promise<void>): Promise<void> {
+    try {
+      await worker.waitUntilReady();
+      if (this.paused) await worker.pause(true);
+      if (!worker.isRunning()) await worker.run();
+    } catch (error) {
+      if (this.closing) return;
+      // A PostgreSQL that is away, or lacks the tables, is not asked again by the same worker.
+      this.failed(error as Error);
+      await closeInTime(worker);
+      await delay(RETRY_MS, undefined, { ref: false });
+      if (!this.closing) await this.process(handler);
+    }
   }
 
   private async visit(sessionId: string, handler: (sessionId: string) => Promise<void>): Promise<void> {
+    // A ring that is heard ends an outage.
+    this.failing = false;
     // BullMQ may have fetched it just before the pause: for somebody else, then.
     if (this.paused) return this.ring(sessionId);
     const visit = handler(sessionId);
@@ -121,12 +136,9 @@ export class BullmqQueue implements TurnQueue {
     await visit.finally(() => this.visits.delete(visit));
   }
 
-  private async closeInTime(closing: Promise<void>, disconnect: () => Promise<void>): Promise<void> {
-    const late = Symbol('late');
-    const outcome = await Promise.race([closing, delay(CLOSE_LIMIT_MS, late, { ref: false })]);
-    if (outcome !== late) return;
-    this.logger.warn(`The queue ${this.name} could not be closed within ${CLOSE_LIMIT_MS} ms; its connection is cut.`);
-    await disconnect();
+  private async closePart(part: Queue | Worker): Promise<void> {
+    if (await closeInTime(part)) return;
+    this.logger.warn(`The queue ${this.name} did not answer and was not closed properly; its connection is cut.`);
   }
 
   private async open(): Promise<Queue<Ring>> {
@@ -134,7 +146,24 @@ export class BullmqQueue implements TurnQueue {
     const options = { ...this.connection(), streams: { events: { maxLen: MAX_EVENTS } } };
     const queue = new Queue<Ring>(this.name, options, this.backendFactory);
     queue.on('error', (error) => this.failed(error));
+    queue.waitUntilReady().catch(async () => {
+      if (this.closing) return;
+      // As with the worker: the next ring tries with another one.
+      this.opened = null;
+      await closeInTime(queue);
+    });
     return queue;
+  }
+
+  private async openWorker(handler: (sessionId: string) => Promise<void>): Promise<Worker<Ring>> {
+    const { Worker } = await loadBullmq();
+    const { concurrency = 32 } = this.options;
+    // A stalled ring is a ring: it is heard again, as often as it takes.
+    const options = { ...this.connection(), concurrency, maxStalledCount: WITHOUT_END, autorun: false };
+    const work = ({ data }: { readonly data: Ring }): Promise<void> => this.visit(data.sessionId, handler);
+    const worker = new Worker<Ring>(this.name, work, options, this.backendFactory);
+    worker.on('error', (error) => this.failed(error));
+    return worker;
   }
 
   private connection(): Pick<QueueOptions, 'connection' | 'prefix'> {

@@ -1,0 +1,153 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { createServer, type AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Logger } from '@nestjs/common';
+import { createPostgresBackend } from 'bullmq';
+import { bullmqQueue, type BullmqQueue, type BullmqQueueOptions } from 'nestjs-agent-sessions/bullmq';
+import { Echo } from '../support/application.js';
+import { eventually } from '../support/eventually.js';
+import { PrivateRedis } from '../support/private-redis.js';
+import { startApplication } from '../support/running-application.js';
+import { describePostgres, describeRedis, POSTGRES } from '../support/servers.js';
+
+const PROGRAM = join(import.meta.dirname, 'fixtures/close-queue.mjs');
+
+let errors: string[] = [];
+
+beforeEach(() => {
+  errors = [];
+  const nothing = (): void => undefined;
+  const error = (message: unknown): void => void errors.push(String(message));
+  Logger.overrideLogger({ log: nothing, warn: nothing, error });
+});
+
+afterEach(() => {
+  Logger.overrideLogger(false);
+});
+
+describeRedis('bullmqQueue whose Redis goes away', () => {
+  let redis: PrivateRedis;
+  const opened: BullmqQueue[] = [];
+
+  beforeEach(async () => {
+    redis = await PrivateRedis.start();
+  });
+
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((queue) => queue.close()));
+    await redis.stop();
+  });
+
+  function open(more: object = { retryStrategy: () => 50 }): BullmqQueue {
+    const queue = bullmqQueue({ connection: { url: redis.url, ...more } });
+    opened.push(queue);
+    return queue;
+  }
+
+  it('TRN-21 hears again when it is back, and tells of every outage once', async () => {
+    const [api, worker] = [open(), open()];
+    const heard: string[] = [];
+    await worker.process(async (id) => void heard.push(id));
+    for (const outage of [1, 2]) {
+      await redis.kill();
+      await eventually(() => errors.length >= 2 * outage - 1);
+      await redis.startAgain();
+      await api.ring(`after ${outage}`);
+      await eventually(() => heard.includes(`after ${outage}`));
+    }
+    // One of the worker's for each; the other queue has no listener for connections that are quiet.
+    expect(errors.length).toBeLessThanOrEqual(4);
+    expect(new Set(errors)).toEqual(new Set(['The queue agent-sessions has a problem; trying on.']));
+  });
+
+  it('TRN-14 TRN-21 is closed in a few seconds, with a ring that has no answer', async () => {
+    const queue = open();
+    let heard = 0;
+    await queue.process(async () => void (heard += 1));
+    await queue.ring('before');
+    await eventually(() => heard === 1);
+    await redis.kill();
+    const unanswered = queue.ring('after').catch(() => undefined);
+
+    const startedAt = performance.now();
+    await queue.close();
+
+    expect(performance.now() - startedAt).toBeLessThan(6000);
+    await redis.startAgain();
+    await expect(queue.ring('closed')).rejects.toThrow('is closed');
+    void unanswered;
+  });
+
+  it('TRN-21 ping fails in a few seconds', async () => {
+    const queue = open({});
+    await queue.ping();
+    await redis.kill();
+    await expect(queue.ping()).rejects.toThrow('within 2000 ms');
+  });
+
+  it('TRN-21 turns are accepted meanwhile, one ring waits for each lane, and they run when it is back', async () => {
+    const app = await startApplication({ turns: { queue: open() }, orchestrators: [Echo] });
+    const sessionId = await app.session();
+    await app.handle(Echo).execute('before', { sessionId });
+    await redis.kill();
+
+    const { id } = await app.turns.submit('echo', 'hello', { sessionId });
+    expect(await app.turns.get(id)).toMatchObject({ status: 'queued' });
+    await redis.startAgain();
+
+    expect(await app.turns.result(id)).toMatchObject({ reply: 'You said: hello' });
+    await app.close();
+  });
+});
+
+describeRedis('a process with bullmqQueue', () => {
+  it.each(['nobody listens', 'nobody answers'])('TRN-14 ends by itself after close though %s', async (what) => {
+    const server = createServer(() => undefined).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const closed = once(server, 'close');
+    if (what === 'nobody listens') server.close();
+    const run = promisify(execFile)(process.execPath, [PROGRAM, JSON.stringify({ port })], { timeout: 15_000 });
+    await expect(run).resolves.toBeDefined();
+    server.close();
+    if (what === 'nobody listens') await closed;
+  });
+});
+
+describePostgres('bullmqQueue on PostgreSQL', () => {
+  function options(more: object = {}): BullmqQueueOptions {
+    const connection = { connectionString: POSTGRES.url, schema: `rings_${randomUUID().slice(0, 8)}`, ...more };
+    return { connection, backendFactory: createPostgresBackend } as unknown as BullmqQueueOptions;
+  }
+
+  it('TRN-22 looks for stalled rings without an error', async () => {
+    const queue = bullmqQueue(options({ migrate: true }));
+    let heard = 0;
+    await queue.process(async () => void (heard += 1));
+    await queue.ring('s');
+    await eventually(() => heard === 1);
+    await queue.close();
+    expect(errors).toEqual([]);
+  });
+
+  it('TRN-22 begins to work when the tables are there at last, and says once that they are not', async () => {
+    const missing = options();
+    const queue = bullmqQueue(missing);
+    const heard: string[] = [];
+    await queue.process(async (id) => void heard.push(id));
+    await expect(queue.ring('too early')).rejects.toThrow('not initialized');
+    await eventually(() => errors.length > 0);
+
+    const migrating = bullmqQueue({ ...missing, connection: { ...missing.connection, migrate: true } as never });
+    await migrating.ring('migrated');
+    await eventually(() => heard.includes('migrated'));
+    await queue.ring('later');
+    await eventually(() => heard.includes('later'));
+
+    expect(errors).toEqual(['The queue agent-sessions has a problem; trying on.']);
+    await Promise.all([queue.close(), migrating.close()]);
+  });
+});

@@ -11,17 +11,16 @@ const PATIENCE_MS = 1000;
 export class LaneBell {
   private readonly logger = new Logger(LaneBell.name);
   private failing = false;
+  /** Sessions that were rung for, without an answer yet. */
+  private readonly unanswered = new Set<string>();
 
   constructor(private readonly queue: Pick<TurnQueue, 'ring'>) {}
 
   async ring(sessionId: string, delayMs = 0): Promise<void> {
-    const rung = this.queue.ring(sessionId, delayMs).then(
-      () => {
-        this.failing = false;
-      },
-      (error: unknown) => this.failed(error),
-    );
-    // While it is away nobody waits for it; that it is back is heard from this ring or the next.
+    // While it is away one ring of a lane waits for it: what it hears when it is back has a bound.
+    if (this.failing && this.unanswered.has(sessionId)) return;
+    const rung = this.ask(sessionId, delayMs);
+    // Nobody waits for that one; that the queue is back is heard from it or the next.
     if (this.failing) return;
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<void>((resolve) => {
@@ -31,6 +30,18 @@ export class LaneBell {
       }, PATIENCE_MS);
     });
     await Promise.race([rung, patience]).finally(() => clearTimeout(timer));
+  }
+
+  private async ask(sessionId: string, delayMs: number): Promise<void> {
+    this.unanswered.add(sessionId);
+    try {
+      await this.queue.ring(sessionId, delayMs);
+      this.failing = false;
+    } catch (error) {
+      this.failed(error);
+    } finally {
+      this.unanswered.delete(sessionId);
+    }
   }
 
   /** Once per outage. */

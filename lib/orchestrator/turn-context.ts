@@ -44,9 +44,11 @@ export interface TurnContext<State = Record<string, unknown>> {
    * Waits until somebody calls `turns.signal(id, name, payload)`, for days if need be: no worker is held meanwhile, and the
    * lane stays the turn's own (TRN-13). The attempt ends here; once the signal is there, another attempt comes to this
    * place, with its steps memoized, and goes on. So nothing after this line runs before, `finally` blocks neither, and
-   * effects before it belong into steps. A signal that came early is there at once; of several the first one counts.
+   * effects before it belong into steps. A signal that came early is there at once; of several of one name the first one
+   * counts, for every wait of the turn. Steps that run beside it are stored first; several waits, also in `Promise.all`,
+   * follow one another. Not for `Promise.race`: give it `timeoutMs`.
    * @throws TurnSignalTimeoutError when it does not come in time and there is no `onTimeout`; InvalidInputError when the
-   * payload is not as `schema` says
+   * payload is not as `schema` says, and inside a step
    */
   waitFor<T = JsonValue>(name: string, options?: WaitForOptions<T>): Promise<T>;
 }

@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate as nextTask } from 'node:timers/promises';
 import { checkInput } from '../common/check-input.js';
 import { toJson } from '../common/json.js';
 import { assertName } from '../common/ids.js';
@@ -11,10 +13,15 @@ import { type StepInfo, type WaitForOptions } from './turn-context.js';
 /** Ten years. */
 const MAX_WAIT_MS = 315_360_000_000;
 
+/** Whose step the present code runs in. */
+const insideStep = new AsyncLocalStorage<TurnSteps>();
+
 /** The memo of one attempt: what earlier attempts of the turn stored, and what this one adds (BOT-30). */
 export class TurnSteps {
   private readonly stored: Map<string, StoredStep>;
   private readonly occurrences = new Map<string, number>();
+  /** Steps that have not ended. */
+  private readonly running = new Set<Promise<unknown>>();
 
   constructor(
     private readonly turnId: string,
@@ -34,10 +41,9 @@ export class TurnSteps {
     const key = this.nextKey(place, name);
     const known = this.stored.get(keyText(key));
     if (known) return known.value as T;
-    const result = await work({ key: `${this.turnId}:${keyText(key)}`, signal: this.control.signal });
-    // A step without a result is stored as null: it must not run again, and every attempt must see the same.
-    const value = result === undefined ? null : toJson(result, `The result of step ${JSON.stringify(name)}`);
-    const saved = await this.control.saveStep({ ...key, value });
+    const run = insideStep.run(this, () => this.runOnce(key, work));
+    this.running.add(run);
+    const saved = await run.finally(() => this.running.delete(run));
     return saved.value as T;
   }
 
@@ -50,14 +56,40 @@ export class TurnSteps {
   ): Promise<T> {
     assertName(name, 'signal name');
     assertTimeout(timeoutMs);
+    if (insideStep.getStore() === this) {
+      throw new InvalidInputError(
+        'waitFor',
+        'must not be called inside a step: that would not be stored before the wait is over.',
+      );
+    }
     this.control.signal.throwIfAborted();
     const step = this.nextKey(place, name);
     const known = this.stored.get(keyText(step));
-    if (!known) return park({ signal: name, step, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+    if (!known) {
+      await this.untilStored();
+      return park({ signal: name, step, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+    }
     const result = known.value as WaitResult;
     if (result.received) return schema ? checkInput(schema, result.payload, `signal ${name}`) : (result.payload as T);
     if (onTimeout) return onTimeout();
     throw new TurnSignalTimeoutError(this.turnId, name);
+  }
+
+  private async runOnce(key: StepKey, work: (info: StepInfo) => unknown): Promise<StoredStep> {
+    const result = await work({ key: `${this.turnId}:${keyText(key)}`, signal: this.control.signal });
+    // A step without a result is stored as null: it must not run again, and every attempt must see the same.
+    const value = result === undefined ? null : toJson(result, `The result of step ${JSON.stringify(key.name)}`);
+    return this.control.saveStep({ ...key, value });
+  }
+
+  /** What runs beside a wait is stored before the attempt ends, so that the next one does not do it again. */
+  private async untilStored(): Promise<void> {
+    do {
+      await Promise.allSettled(this.running);
+      // What follows a step may begin another one.
+      await nextTask();
+    } while (this.running.size > 0);
+    this.control.signal.throwIfAborted();
   }
 
   private nextKey({ iteration, intent }: Pick<StepKey, 'iteration' | 'intent'>, name: string): StepKey {

@@ -151,11 +151,14 @@ export class TurnAttempt {
   private async park(wait: TurnWait): Promise<AttemptOutcome> {
     const { ledger } = this.runtime;
     const { hold } = this.claimed;
-    const { turn, received } = await this.whileLeased(() => ledger.wait(hold, wait));
-    if (received) await this.giveBack(0);
-    // What the handler left running has nothing to write for any more.
-    this.controller.abort(new TurnStoppedError('parked'));
-    return { type: 'returned', ringAfterMs: turn.status === 'waiting' ? null : 0 };
+    try {
+      const { turn, received } = await this.whileLeased(() => ledger.wait(hold, wait));
+      if (received) await this.giveBack(0);
+      return { type: 'returned', ringAfterMs: turn.status === 'waiting' ? null : 0 };
+    } finally {
+      // What the handler left running has nothing to write for any more.
+      this.controller.abort(new TurnStoppedError('parked'));
+    }
   }
 
   private settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {

@@ -1,9 +1,13 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { IsBoolean } from 'class-validator';
 import {
   defineOrchestrator,
   InvalidInputError,
   memoryAdapter,
+  PermanentTurnError,
   reply,
+  StoreUnavailableError,
+  TurnCancelledError,
   type TurnContext,
   TurnFailedError,
   TurnNotFoundError,
@@ -89,6 +93,57 @@ describe.each(LIVE_STORES)('waiting for a signal over $name', ({ open }) => {
     expect(await handle(desk).execute('refund', { sessionId: await session() })).toMatchObject({ reply: 'Declined.' });
   });
 
+  it('TRN-13 BOT-30 steps beside a wait are stored before the attempt ends, and run once', async () => {
+    const effects: string[] = [];
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        go: async (turn: TurnContext) => {
+          const effect = (name: string) => (): Promise<void> => delay(5).then(() => void effects.push(name));
+          const beside = async (): Promise<void> => {
+            await turn.step('notify', effect('notify'));
+            await turn.step('note', effect('note'));
+          };
+          const [answer] = await Promise.all([turn.waitFor<string>('answer'), beside()]);
+          return reply(answer);
+        },
+      },
+    });
+    const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    const result = handle(desk).execute('go', { sessionId });
+    const { id } = await waitingTurn(turns, sessionId);
+    await turns.signal(id, 'answer', 'yes');
+
+    expect(await result).toMatchObject({ reply: 'yes' });
+    expect(effects).toEqual(['notify', 'note']);
+  });
+
+  it('TRN-13 a cancel ends it, and the lane goes on', async () => {
+    const { desk } = refundDesk();
+    const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    const refund = rejection(handle(desk).execute('refund', { sessionId }), TurnCancelledError);
+    const { id } = await waitingTurn(turns, sessionId);
+    const later = handle(desk).execute('hello', { sessionId });
+
+    expect(await turns.cancel(id)).toMatchObject({ status: 'cancelled' });
+
+    await refund;
+    expect(await later).toMatchObject({ reply: 'hello', turnIndex: 0 });
+  });
+
+  it('TRN-13 the end of its session ends it', async () => {
+    const { desk } = refundDesk();
+    const { session, sessions, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    const refund = rejection(handle(desk).execute('refund', { sessionId }), TurnCancelledError);
+    const { id } = await waitingTurn(turns, sessionId);
+    await sessions.expire(sessionId);
+    await refund;
+    await expect(turns.signal(id, 'approval', { granted: true })).rejects.toThrow(TurnSettledError);
+  });
+
   it('TRN-06 a message that interrupts ends a turn that waits', async () => {
     const { desk } = refundDesk();
     const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
@@ -143,6 +198,156 @@ describe('waitFor', () => {
     for (const name of ['manager again', 'legal', 'manager']) await turns.signal(id, name, name.length);
 
     expect((await result).reply).toMatch(/legal 5[^]*manager 7 13/);
+  });
+
+  it('TRN-13 a step that fails beside a wait fails the attempt', async () => {
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        go: async (turn: TurnContext) => {
+          const failing = async (): Promise<void> => {
+            await delay(5);
+            if (turn.attempt === 1) throw new Error('not today');
+          };
+          const [answer] = await Promise.all([turn.waitFor<string>('answer'), turn.step('notify', failing)]);
+          return reply(answer);
+        },
+      },
+    });
+    const { session, handle, turns } = await startApplication({
+      orchestrators: [desk],
+      turns: { retry: { backoff: { delayMs: 1 } } },
+    });
+    const sessionId = await session();
+    const result = handle(desk).execute('go', { sessionId });
+    const { id } = await waitingTurn(turns, sessionId);
+    expect(await turns.get(id)).toMatchObject({ failures: 1 });
+    await turns.signal(id, 'answer', 'yes');
+    expect(await result).toMatchObject({ reply: 'yes' });
+  });
+
+  it('TRN-13 refuses to wait inside a step', async () => {
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: { go: (turn: TurnContext) => turn.step('ask', () => turn.waitFor('answer')).then(() => undefined) },
+    });
+    const { session, handle } = await startApplication({ orchestrators: [desk] });
+    const error = await rejection(handle(desk).execute('go', { sessionId: await session() }), TurnFailedError);
+    expect(error.failure).toMatchObject({ code: 'INVALID_INPUT', details: { path: 'waitFor' } });
+  });
+
+  it('TRN-13 waits in the route, which then runs again', async () => {
+    const routed: string[] = [];
+    const desk = defineOrchestrator({
+      name: 'desk',
+      route: async (turn: TurnContext) => {
+        routed.push('routed');
+        return turn.waitFor<string>('where');
+      },
+      intents: { here: () => reply('here'), there: () => reply('there') },
+    });
+    const { session, handle, turns } = await startApplication({ orchestrators: [desk] });
+    const sessionId = await session();
+    const result = handle(desk).execute('go', { sessionId });
+    const { id } = await waitingTurn(turns, sessionId);
+    await turns.signal(id, 'where', 'there');
+    expect(await result).toMatchObject({ reply: 'there' });
+    expect(routed).toEqual(['routed', 'routed']);
+  });
+
+  it('TRN-13 what is not in a step runs again, and neither catch nor finally runs while it waits', async () => {
+    const ran: string[] = [];
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        go: async (turn: TurnContext) => {
+          ran.push('before');
+          try {
+            ran.push(await turn.waitFor<string>('answer'));
+          } catch {
+            ran.push('catch');
+          } finally {
+            ran.push('finally');
+          }
+        },
+      },
+    });
+    const { session, handle, turns } = await startApplication({ orchestrators: [desk] });
+    const sessionId = await session();
+    const result = handle(desk).execute('go', { sessionId });
+    const { id } = await waitingTurn(turns, sessionId);
+    expect(ran).toEqual(['before']);
+    await turns.signal(id, 'answer', 'yes');
+    await result;
+    expect(ran).toEqual(['before', 'before', 'yes', 'finally']);
+  });
+
+  it('TRN-13 another intent that fails beside a wait fails the attempt, and nothing waits', async () => {
+    const desk = defineOrchestrator({
+      name: 'desk',
+      route: () => ['waits', 'fails'],
+      intents: {
+        waits: async (turn: TurnContext) => void (await turn.waitFor('answer')),
+        fails: () => Promise.reject(new PermanentTurnError('no')),
+      },
+    });
+    const { session, handle } = await startApplication({ orchestrators: [desk] });
+    const error = await rejection(handle(desk).execute('go', { sessionId: await session() }), TurnFailedError);
+    expect(error.failure).toMatchObject({ message: 'no' });
+  });
+
+  it('TRN-13 waits though the answer of the store was lost, and what runs beside it is stopped', async () => {
+    const adapter = memoryAdapter();
+    const wait = adapter.turns.wait.bind(adapter.turns);
+    let lost = 0;
+    adapter.turns.wait = async (...args) => {
+      const answer = await wait(...args);
+      lost += 1;
+      if (lost === 1) throw new StoreUnavailableError('The answer was lost.');
+      return answer;
+    };
+    let signal: AbortSignal | undefined;
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        go: async (turn: TurnContext) => {
+          signal ??= turn.signal;
+          return reply(await turn.waitFor<string>('answer'));
+        },
+      },
+    });
+    const { session, handle, turns } = await startApplication({ adapter, orchestrators: [desk] });
+    const sessionId = await session();
+    const result = handle(desk).execute('go', { sessionId });
+    const { id } = await waitingTurn(turns, sessionId);
+    await eventually(() => signal?.aborted);
+    await turns.signal(id, 'answer', 'yes');
+    expect(await result).toMatchObject({ reply: 'yes' });
+    expect(await turns.get(id)).toMatchObject({ failures: 0 });
+  });
+
+  it('TRN-13 goes on after a deploy, in a newer version', async () => {
+    const adapter = memoryAdapter();
+    const version = (name: string) =>
+      defineOrchestrator({
+        name: 'desk',
+        version: name,
+        intents: {
+          go: async (turn: TurnContext) => {
+            const made = await turn.step('make', () => name);
+            return reply(`${made} ${await turn.waitFor<string>('answer')} ${name}`);
+          },
+        },
+      });
+    const old = await startApplication({ adapter, orchestrators: [version('1')] });
+    const sessionId = await old.session();
+    const { id } = await old.turns.submit('desk', 'go', { sessionId });
+    await waitingTurn(old.turns, sessionId);
+    await old.close();
+
+    const next = await startApplication({ adapter, orchestrators: [version('2')] });
+    await next.turns.signal(id, 'answer', 'yes');
+    expect(await next.turns.result(id)).toMatchObject({ reply: '1 yes 2' });
   });
 
   it('TRN-13 what runs beside a wait is stopped, and its failure is nobody’s', async () => {

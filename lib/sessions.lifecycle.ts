@@ -69,9 +69,9 @@ export class SessionsLifecycle
     if (this.working) {
       await this.sweeper.stop();
       await this.reconciler.stop();
-      await this.worker.stop();
+      await this.closeQueue(() => this.worker.stop());
     } else {
-      await this.queue.close();
+      await this.closeQueue(() => this.queue.close());
     }
     // Requests that wait for a turn would keep the HTTP server open.
     await this.turns.close();
@@ -79,6 +79,15 @@ export class SessionsLifecycle
 
   async onApplicationShutdown(): Promise<void> {
     await this.adapter.close?.();
+  }
+
+  /** A queue that fails leaves the rest of the application its end. */
+  private async closeQueue(close: () => Promise<void>): Promise<void> {
+    try {
+      await close();
+    } catch (error) {
+      this.logger.error('The queue could not be closed.', error instanceof Error ? error.stack : String(error));
+    }
   }
 
   /** Such a process would give every turn back. */

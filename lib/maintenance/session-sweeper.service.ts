@@ -59,6 +59,7 @@ export class SessionSweeper {
   private readonly holder = mintId();
   private job: CronJob | null = null;
   private running: Promise<void> | null = null;
+  private stopping = false;
   private count = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0, turns: 0, documents: 0 };
 
   /** @param registry of the application's ScheduleModule, when it has one: the job is listed there */
@@ -80,7 +81,9 @@ export class SessionSweeper {
     this.registry?.addCronJob(SWEEP_JOB, this.job);
   }
 
+  /** Waits for the batch that is under way; another process, or the next start, goes on. */
   async stop(): Promise<void> {
+    this.stopping = true;
     await this.job?.stop();
     if (this.job && this.registry?.doesExist('cron', SWEEP_JOB)) this.registry.deleteCronJob(SWEEP_JOB);
     this.job = null;
@@ -143,11 +146,12 @@ export class SessionSweeper {
   private async trim({ purgeTurnsAfterMs }: SweepSettings): Promise<void> {
     const { turns, state } = this.store;
     const ends = performance.now() + MAX_TRIM_MS;
+    const isOver = (): boolean => this.stopping || performance.now() >= ends;
     const settled =
       purgeTurnsAfterMs === undefined
         ? 0
-        : await inBatches((limit) => turns.purgeSettled(purgeTurnsAfterMs, limit), ends);
-    const documents = await inBatches((limit) => state.deleteExpired(limit), ends);
+        : await inBatches((limit) => turns.purgeSettled(purgeTurnsAfterMs, limit), isOver);
+    const documents = await inBatches((limit) => state.deleteExpired(limit), isOver);
     this.count.turns += settled;
     this.count.documents += documents;
     if (settled + documents > 0) {
@@ -156,11 +160,11 @@ export class SessionSweeper {
   }
 }
 
-/** Until nothing is left, or until a time; the next run goes on. */
-async function inBatches(remove: (limit: number) => Promise<number>, ends: number): Promise<number> {
+/** Until nothing is left, or it is over; the next run goes on. */
+async function inBatches(remove: (limit: number) => Promise<number>, isOver: () => boolean): Promise<number> {
   for (let total = 0; ;) {
     const removed = await remove(BATCH);
     total += removed;
-    if (removed < BATCH || performance.now() >= ends) return total;
+    if (removed < BATCH || isOver()) return total;
   }
 }

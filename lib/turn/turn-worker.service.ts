@@ -42,10 +42,13 @@ export class TurnWorker {
       this.graceOver = true;
       for (const attempt of this.attempts.values()) attempt.shutDown();
     }, this.runtime.settings.shutdownGraceMs);
-    await this.runtime.queue.close();
-    clearTimeout(grace);
-    this.unsubscribe?.();
-    if (this.poll) clearInterval(this.poll);
+    try {
+      await this.runtime.queue.close();
+    } finally {
+      clearTimeout(grace);
+      this.unsubscribe?.();
+      if (this.poll) clearInterval(this.poll);
+    }
   }
 
   private checkCancelled(): void {

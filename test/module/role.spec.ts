@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { memoryAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions';
+import { memoryAdapter, SessionsConfigurationError, ShuttingDownError } from 'nestjs-agent-sessions';
 import { SessionSweeper } from '../../lib/maintenance/session-sweeper.service.js';
 import { Echo } from '../support/application.js';
-import { startApplication } from '../support/running-application.js';
+import { rejection, startApplication } from '../support/running-application.js';
 import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
 
 describe('the role of a process', () => {
@@ -55,6 +55,29 @@ describe('the role of a process', () => {
     const api = await startApplication({ role: 'submit', turns: { queue } });
     await api.close();
     expect(closed).toEqual(['queue']);
+  });
+
+  it.each(['submit', 'both'] as const)('NST-05 a queue that cannot be closed stops nothing else (%s)', async (role) => {
+    const adapter = memoryAdapter();
+    const closed: string[] = [];
+    const queue = {
+      ring: async () => {},
+      process: async () => {},
+      pause: async () => {},
+      resume: async () => {},
+      close: () => Promise.reject(new Error('The queue is away.')),
+    };
+    const api = await startApplication({
+      adapter: { ...adapter, close: async () => void closed.push('store') },
+      role,
+      turns: { queue },
+      orchestrators: [Echo],
+    });
+    const waiting = api.handle(Echo).execute('hello', { sessionId: await api.session() });
+    const told = rejection(waiting, ShuttingDownError);
+    await api.close();
+    await told;
+    expect(closed).toEqual(['store']);
   });
 
   it('NST-03 refuses another role, and work without an orchestrator', async () => {

@@ -257,6 +257,26 @@ describe('the sweep of idle sessions', () => {
     expect(batches).toEqual([500, 500, 500]);
   });
 
+  it('NST-06 a stop ends the run after the batch that is under way', async () => {
+    const { adapter, elapse } = storeWithClock();
+    const closing: Promise<void>[] = [];
+    const purgeSettled = adapter.turns.purgeSettled.bind(adapter.turns);
+    adapter.turns.purgeSettled = (olderThanMs, limit) => {
+      if (closing.length === 0) closing.push(sweeperOf(app).stop());
+      return purgeSettled(olderThanMs, limit);
+    };
+    const app = await start({ adapter, sweep: { cron: NEW_YEAR, purgeTurnsAfterSeconds: 1 }, turns: BRIEF_KEYS });
+    const sweeper = sweeperOf(app);
+    const { id } = await activeSession(app.get(SessionStore));
+    for (let n = 0; n < 1001; n += 1) await acceptCancelled(adapter, id);
+
+    elapse(1001);
+    await sweeper.run();
+    await Promise.all(closing);
+
+    expect(sweeper.counts).toMatchObject({ runs: 1, turns: 500 });
+  });
+
   it('NST-06 a stop waits for the run that is under way and starts no other', async () => {
     const { adapter, sweeping, release } = slowSweeps(memoryAdapter());
     const app = await start({ adapter, sweep: { cron: EVERY_SECOND } });

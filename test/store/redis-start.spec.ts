@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { SessionsConfigurationError, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
 import { PrivateRedis } from '../support/private-redis.js';
 import { describeRedis } from '../support/servers.js';
 import { useEverything } from '../support/use-everything.js';
@@ -74,8 +75,11 @@ describeRedis('the start of a Redis store', () => {
 
   it('NST-05 refuses a server that may throw sessions away', async () => {
     redis = await PrivateRedis.start('--maxmemory', '256mb', '--maxmemory-policy', 'allkeys-lru');
-    await expect(open()).rejects.toThrow(SessionsConfigurationError);
-    await expect(open()).rejects.toThrow(/maxmemory-policy is allkeys-lru.*Set it to noeviction/);
+    const store = redis.store();
+    await expect(store.init?.()).rejects.toThrow(SessionsConfigurationError);
+    await expect(store.init?.()).rejects.toThrow(/maxmemory-policy is allkeys-lru.*Set it to noeviction/);
+    // Nothing of it is left open.
+    await eventually(async () => ((await redis.client.client('LIST')) as string).trim().split('\n').length === 1);
   });
 
   it('NST-05 refuses a replica, and starts when that is promoted', async () => {

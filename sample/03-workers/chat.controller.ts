@@ -1,0 +1,77 @@
+import { Body, Controller, Get, HttpCode, Inject, Param, Post, Query, Req, UseGuards } from '@nestjs/common';
+import {
+  CurrentSession,
+  InjectOrchestrator,
+  type Message,
+  OrchestratorHandle,
+  type Session,
+  SESSIONS_ADAPTER,
+  SessionGuard,
+  type SessionsAdapter,
+  SessionStore,
+  TurnNotFoundError,
+  type TurnResult,
+  TurnService,
+  UnauthenticatedError,
+  UseSession,
+} from 'nestjs-agent-sessions';
+import { PageDto, SayDto } from '../01-support-desk/chat.dto.js';
+import { HeaderAuthGuard } from '../01-support-desk/header-auth.guard.js';
+import { Assistant } from './assistant.orchestrator.js';
+import { toView, type TurnView } from './turn-view.js';
+import { WorkerNotes } from './worker-notes.service.js';
+
+@Controller()
+@UseGuards(HeaderAuthGuard, SessionGuard)
+export class ChatController {
+  constructor(
+    private readonly sessions: SessionStore,
+    private readonly turns: TurnService,
+    @InjectOrchestrator(Assistant) private readonly assistant: OrchestratorHandle,
+    private readonly notes: WorkerNotes,
+    @Inject(SESSIONS_ADAPTER) private readonly store: SessionsAdapter,
+  ) {}
+
+  @Post('sessions')
+  start(@Req() { user }: { user?: { id: string } }): Promise<Session> {
+    if (!user) throw new UnauthenticatedError();
+    return this.sessions.create({ userId: user.id });
+  }
+
+  /** Answers at once: the turn is at the end of its session's lane, and a worker will come to it. */
+  @Post('turns')
+  @HttpCode(202)
+  @UseSession({ touch: false })
+  async submit(@CurrentSession() { id: sessionId }: Session, @Body() { input }: SayDto): Promise<TurnView> {
+    return toView(await this.assistant.submit(input, { sessionId }), null);
+  }
+
+  /** The same, and waits for the result, whichever worker has it. */
+  @Post('answers')
+  @HttpCode(200)
+  @UseSession({ touch: false })
+  answer(@CurrentSession() { id: sessionId }: Session, @Body() { input }: SayDto): Promise<TurnResult> {
+    return this.assistant.execute(input, { sessionId, timeoutMs: 60_000 });
+  }
+
+  @Get('turns')
+  @UseSession({ touch: false })
+  async lane(@CurrentSession() { id: sessionId }: Session, @Query() page: PageDto): Promise<TurnView[]> {
+    const [note, turns] = await Promise.all([this.notes.read(sessionId), this.turns.list({ sessionId, ...page })]);
+    return turns.map((turn) => toView(turn, note));
+  }
+
+  @Get('turns/:id')
+  @UseSession({ touch: false })
+  async turn(@CurrentSession() { id: sessionId }: Session, @Param('id') id: string): Promise<TurnView> {
+    const [note, turn] = await Promise.all([this.notes.read(sessionId), this.turns.get(id)]);
+    if (turn?.sessionId !== sessionId) throw new TurnNotFoundError(id);
+    return toView(turn, note);
+  }
+
+  @Get('messages')
+  @UseSession({ touch: false })
+  messages(@CurrentSession() { id: sessionId }: Session, @Query() page: PageDto): Promise<Message[]> {
+    return this.store.conversations.page(sessionId, { ...page });
+  }
+}

@@ -1,0 +1,27 @@
+/**
+ * The servers that the application needs: those that REDIS_URL and DATABASE_URL name, or private ones. A process of its
+ * own, which Ctrl-C does not reach, because they must be the last to stop.
+ */
+import { once } from 'node:events';
+import { postgres } from '../../test/support/services/postgres.js';
+import { redis, startRedis } from '../../test/support/services/redis.js';
+import { freePort } from '../../test/support/services/server-process.js';
+import { type Service } from '../../test/support/services/service.js';
+import { startService } from '../../test/support/services/services.js';
+
+const SERVICES: Readonly<Record<string, Service>> = {
+  redis: {
+    ...redis,
+    variable: 'REDIS_URL',
+    // As a store of turns should have it.
+    start: async (folder) => startRedis(folder, await freePort(), ['--appendonly', 'yes']),
+  },
+  postgres: { ...postgres, variable: 'DATABASE_URL' },
+};
+const names = process.argv.slice(2);
+const running = await Promise.all(names.map((name) => startService(SERVICES[name])));
+const urls = Object.fromEntries(names.map((name, i) => [name, running[i].url]));
+
+process.send?.(urls);
+await once(process, 'disconnect');
+await Promise.all(running.map(({ stop }) => stop()));

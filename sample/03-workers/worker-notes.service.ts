@@ -1,0 +1,30 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { SESSIONS_ADAPTER, type SessionsAdapter, type StateAddress, type TurnContext } from 'nestjs-agent-sessions';
+
+export interface WorkerNote {
+  readonly turnId: string;
+  readonly name: string;
+  readonly pid: number;
+}
+
+/** This process. */
+export const SELF = { name: process.env.PROCESS_NAME ?? `process ${process.pid}`, pid: process.pid };
+
+/** Which worker began a session's latest attempt, for people who watch: who may write is decided by the lane's fence. */
+@Injectable()
+export class WorkerNotes {
+  constructor(@Inject(SESSIONS_ADAPTER) private readonly store: SessionsAdapter) {}
+
+  async write({ id, sessionId }: Pick<TurnContext, 'id' | 'sessionId'>): Promise<void> {
+    await this.store.state.set(addressOf(sessionId), { turnId: id, ...SELF }, { ttlMs: 3_600_000 });
+  }
+
+  async read(sessionId: string): Promise<WorkerNote | null> {
+    const document = await this.store.state.get(addressOf(sessionId));
+    return document && (document.value as unknown as WorkerNote);
+  }
+}
+
+function addressOf(sessionId: string): StateAddress {
+  return { namespace: 'sample-workers', scope: '', sessionId, key: 'worker' };
+}

@@ -1,0 +1,159 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { redisAdapter } from 'nestjs-agent-sessions/redis';
+import { Lane } from '../../sample/03-workers/lane.js';
+import { eventually } from '../support/eventually.js';
+import { describeRedis, REDIS } from '../support/servers.js';
+
+/** Of the sample's module. */
+const LEASE_MS = 2000;
+
+describeRedis('one API and two workers', () => {
+  // A database of its own: other files use the names that are the default.
+  const redisUrl = new URL('/13', REDIS.url).href;
+  const token = 'a secret';
+  let starter: Program;
+  let url: string;
+
+  beforeAll(async () => {
+    starter = new Program('start.js', [], { REDIS_URL: redisUrl, PORT: '0', QUEUES_TOKEN: token });
+    url = await eventually(() => /listens on (http:\/\/\S+?)\.\s/.exec(starter.output)?.[1], {
+      limitMs: 20_000,
+      what: 'the start of the sample',
+    });
+  }, 25_000);
+
+  afterAll(() => starter.kill());
+
+  it('TRN-02 TRN-15 TRN-21 the load script sees every turn settle once, in order, though it kills workers', async () => {
+    const load = new Program('load.js', ['--url', url, '--sessions', '4', '--turns', '16', '--kill']);
+
+    expect(await load.exit).toBe(0);
+
+    expect(load.output).toContain('Verified: every turn of every session has settled once, in order.');
+    const [, kills, wentOnAfter] = /(\d+) kills, \d+ lanes went on within (\S+) s/.exec(load.output) ?? [];
+    expect(Number(kills)).toBeGreaterThan(0);
+    expect(Number(wentOnAfter) * 1000).toBeLessThan(LEASE_MS + 3000);
+    expect(starter.output).toMatch(/worker \d ended \(SIGKILL\) and is started again/);
+  }, 20_000);
+
+  it('TRN-02 the load script fails when a lane has a turn that it did not send', async () => {
+    const load = new Program('load.js', ['--url', url, '--sessions', '1', '--turns', '8']);
+    const store = redisAdapter({ url: redisUrl });
+    await store.init?.();
+    const sessionId = await eventually(async () => {
+      const [latest] = await store.sessions.fetchMany({ userId: 'user-1', limit: 1 });
+      const [turn] = latest ? await store.turns.list({ sessionId: latest.id }) : [];
+      return turn && !turn.settledAt ? latest.id : null;
+    });
+    await store.close?.();
+    const headers = { 'x-user-id': 'user-1', 'x-session-id': sessionId, 'content-type': 'application/json' };
+    await fetch(`${url}/turns`, { method: 'POST', headers, body: '{"input":"And I?"}' });
+
+    expect(await load.exit).toBe(1);
+
+    expect(load.output).toContain('user-1: it has 9 turns, not 8');
+  });
+
+  it('TRN-15 a lane whose worker is killed goes on with another one', async () => {
+    // Of those that were killed before.
+    await eventually(() => count(/is started again/g) === count(/is back/g));
+    const lane = await Lane.open(url, 'ann');
+    for (const text of ['first', 'second']) await lane.say(text);
+    const { id, worker } = await eventually(async () => {
+      await lane.look();
+      return lane.running?.worker ? lane.running : null;
+    });
+
+    process.kill(worker?.pid ?? 0, 'SIGKILL');
+    const killedAt = performance.now();
+    await eventually(async () => {
+      await lane.look();
+      return lane.isIdle;
+    });
+
+    expect(performance.now() - killedAt).toBeLessThan(LEASE_MS + 4000);
+    const killed = lane.turns.find((turn) => turn.id === id);
+    expect(killed).toMatchObject({ status: 'awaiting-input', worker: null });
+    expect(killed?.failures).toBeGreaterThanOrEqual(1);
+    expect(await lane.verify()).toBeNull();
+  });
+
+  it('TRN-10 the API answers at once with the turn, or with the result of whichever worker has it', async () => {
+    const headers = { 'x-user-id': 'bob', 'content-type': 'application/json' };
+    const post = (path: string, body: object, more = {}) =>
+      fetch(url + path, { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) });
+    const { id } = (await (await post('/sessions', {})).json()) as { id: string };
+    const own = { 'x-session-id': id };
+
+    const accepted = await post('/turns', { input: 'one' }, own);
+    const answered = await post('/answers', { input: 'two' }, own);
+    const others = await post('/turns', { input: 'three' }, { ...own, 'x-user-id': 'eve' });
+
+    expect(accepted.status).toBe(202);
+    expect(answered.status).toBe(200);
+    expect(others.status).toBe(404);
+    expect(await answered.json()).toMatchObject({ turnIndex: 1, reply: 'Answer 2 to two' });
+    const turn = (await accepted.json()) as { id: string };
+    const settled = await fetch(`${url}/turns/${turn.id}`, { headers: { ...headers, ...own } });
+    expect(await settled.json()).toMatchObject({ id: turn.id, status: 'awaiting-input', reply: 'Answer 1 to one' });
+  });
+
+  it('TRN-21 Bull Board shows the queue to those who know the token', async () => {
+    const look = async (password?: string) => {
+      const authorization = `Basic ${Buffer.from(`ann:${password}`).toString('base64')}`;
+      const path = `${url}/queues/api/queues`;
+      const response = await fetch(path, password === undefined ? {} : { headers: { authorization } });
+      return { status: response.status, text: await response.text() };
+    };
+
+    expect(await look()).toEqual({ status: 401, text: '' });
+    expect(await look('another secret')).toEqual({ status: 401, text: '' });
+    const { status, text } = await look(token);
+    expect(status).toBe(200);
+    expect(JSON.parse(text)).toMatchObject({ queues: [{ name: 'agent-sessions', readOnlyMode: true }] });
+  });
+
+  it('TRN-14 SIGINT stops everything in order', async () => {
+    starter.interrupt();
+
+    expect(await starter.exit).toBe(0);
+
+    expect(starter.output).toContain('Stopping: first the API, then the workers, then the servers.\nStopped.\n');
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+  });
+
+  function count(pattern: RegExp): number {
+    return starter.output.match(pattern)?.length ?? 0;
+  }
+});
+
+/** A program of the sample, started the way its users start it. */
+class Program {
+  output = '';
+  readonly exit: Promise<number | null>;
+  private readonly child: ChildProcess;
+
+  constructor(file: string, args: string[], env: NodeJS.ProcessEnv = {}) {
+    const path = join(process.cwd(), 'build/sample/03-workers', file);
+    this.child = spawn(process.execPath, [path, ...args], {
+      env: { PATH: process.env.PATH, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => (this.output += text));
+    }
+    this.exit = once(this.child, 'exit').then(([code]) => code as number | null);
+  }
+
+  interrupt(): void {
+    this.child.kill('SIGINT');
+  }
+
+  /** What it started ends with it. */
+  async kill(): Promise<void> {
+    this.child.kill('SIGKILL');
+    await this.exit;
+  }
+}

@@ -32,6 +32,16 @@ export function describeConversations(context: ConformanceContext): void {
       expect(await conversations.page(sessionId)).toEqual(appended);
     });
 
+    it('STA-03 appends thousands of messages at once', async () => {
+      const { conversations } = context.adapter;
+      const sessionId = context.id();
+      const given = Array.from({ length: 10_000 }, (_, n) => message({ content: String(n) }));
+      expect((await conversations.append(sessionId, given)).at(-1)).toMatchObject({ position: 10_000 });
+
+      expect(await conversations.page(sessionId, { after: 8000, limit: 1 })).toMatchObject([{ content: '8000' }]);
+      expect(await conversations.window(sessionId, 1)).toMatchObject([{ content: '9999' }]);
+    });
+
     it('STA-03 gives every message back as it was', async () => {
       const given: NewMessage[] = [
         message({ role: 'system', content: '' }),

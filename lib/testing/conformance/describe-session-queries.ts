@@ -54,6 +54,19 @@ export function describeSessionQueries(context: ConformanceContext): void {
     await expectFound({ userId, surfaceId: 'phone' }, [updated]);
   });
 
+  it('SES-15 finds a session once, with the times that it was given later, and no more when it is deleted', async () => {
+    const userId = context.id();
+    const session = await create(context, { userId });
+    const times = { createdAt: '2020-02-02T02:02:02.020Z', lastActivityAt: '2020-02-03T02:02:02.020Z' };
+    const updated = await context.sessions.update(session.id, times);
+    await expectFound({ userId }, [updated]);
+
+    await context.sessions.update(session.id, { createdAt: session.createdAt });
+    await expectFound({ userId }, [{ ...updated, createdAt: session.createdAt }]);
+    await context.sessions.delete(session.id);
+    await expectFound({ userId }, []);
+  });
+
   it('SES-04 takes activeAfter and activeBefore strictly, to the millisecond', async () => {
     const userId = context.id();
     const at = await timeline(context);

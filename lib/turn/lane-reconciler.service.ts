@@ -31,7 +31,8 @@ export class LaneReconciler {
   async ringDue(): Promise<number> {
     const { ledger, bell } = this.runtime;
     const due = await ledger.due(BATCH);
-    for (const sessionId of due) await bell.ring(sessionId);
+    // All at once: while one after the other is rung on a slow queue, nobody would look for the next lost worker.
+    await Promise.all(due.map((sessionId) => bell.ring(sessionId)));
     return due.length;
   }
 

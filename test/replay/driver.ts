@@ -1,13 +1,15 @@
+import { type Cast } from './cast.js';
+import { type LaneWatch } from './lane-watch.js';
 import { type RecordedConversation, turnsOf } from './record.js';
-import { type WorkerProcess } from './worker-process.js';
 
 /** Turns of one conversation that are under way at once: the lane always has a queue, so that its order is tested. */
 const AHEAD = 3;
 const STALLED_AFTER_MS = 60_000;
 
 export interface PlayOptions {
-  /** The worker is killed after this many settled turns, again and again. */
+  /** A worker is killed after this many settled turns, again and again. */
   readonly killEvery?: number;
+  readonly lanes: LaneWatch;
   readonly onSettled: () => void;
 }
 
@@ -20,25 +22,27 @@ export type SubmittedTurns = ReadonlyMap<string, readonly string[]>;
  */
 export async function play(
   records: readonly RecordedConversation[],
-  worker: WorkerProcess,
-  { killEvery = Infinity, onSettled }: PlayOptions,
+  cast: Cast,
+  { killEvery = Infinity, lanes, onSettled }: PlayOptions,
 ): Promise<SubmittedTurns> {
   let settled = 0;
   let killAt = killEvery;
   const stalled = setTimeout(
-    () => worker.fail(new Error(`No turn settled for ${STALLED_AFTER_MS / 1000} seconds.`)),
+    () => cast.front.fail(new Error(`No turn settled for ${STALLED_AFTER_MS / 1000} seconds.`)),
     STALLED_AFTER_MS,
   );
   const countSettled = (): void => {
     settled += 1;
     stalled.refresh();
     onSettled();
-    if (settled >= killAt && worker.kill()) killAt = settled + killEvery;
+    if (settled < killAt || !cast.kill()) return;
+    killAt = settled + killEvery;
+    lanes.killed();
   };
   try {
     return new Map(
       await Promise.all(
-        records.map(async (record) => [record.id, await converse(record, worker, countSettled)] as const),
+        records.map(async (record) => [record.id, await converse(record, cast, lanes, countSettled)] as const),
       ),
     );
   } finally {
@@ -48,16 +52,21 @@ export async function play(
 
 async function converse(
   record: RecordedConversation,
-  worker: WorkerProcess,
+  { front }: Cast,
+  lanes: LaneWatch,
   onSettled: () => void,
 ): Promise<readonly string[]> {
   const turnIds: string[] = [];
   const settled: Promise<void>[] = [];
   for (const turn of turnsOf(record).keys()) {
     await settled[turn - AHEAD];
-    const turnId = await worker.call('submit', record.id, turn);
+    const turnId = await front.call('submit', record.id, turn);
     turnIds.push(turnId);
-    const ended = worker.call('settled', turnId).then(onSettled);
+    lanes.submitted(record.id);
+    const ended = front.call('settled', turnId).then(() => {
+      lanes.settled(record.id);
+      onSettled();
+    });
     // It is awaited later; until then a rejection must not end the process.
     ended.catch(() => undefined);
     settled.push(ended);

@@ -7,9 +7,12 @@ export const USAGE = `Plays recorded conversations through the module and compar
 FILE is JSON Lines, a conversation a line: { "id", "messages": [...] } with messages as OpenAI's chat API has them.
 
   --sessions N     only the first N conversations
-  --kill-every N   kill the worker process (SIGKILL) after every N settled turns and start it again
+  --kill-every N   kill a worker process (SIGKILL) after every N settled turns and start it again
   --adapter NAME   sqlite (default), memory, postgres, mysql or redis; a server is started for it, unless
                    TEST_POSTGRES_URL, TEST_MYSQL_URL or TEST_REDIS_URL names one
+  --queue NAME     in-process (default): one process does everything; or bullmq: one takes turns, others run them. BullMQ
+                   then uses PostgreSQL with --adapter postgres, and Redis with redis or mysql
+  --workers N      with --queue bullmq: how many processes run turns (default 1); kills hit one after the other and leave one alive
   --help           this text
 
 Exit code: 0 when every conversation equals its record, 1 when not, 2 for wrong arguments or a file that cannot be used.`;
@@ -17,11 +20,16 @@ Exit code: 0 when every conversation equals its record, 1 when not, 2 for wrong 
 const ADAPTERS = ['sqlite', 'memory', 'postgres', 'mysql', 'redis'] as const;
 export type ReplayAdapter = (typeof ADAPTERS)[number];
 
+const QUEUES = ['in-process', 'bullmq'] as const;
+export type ReplayQueue = (typeof QUEUES)[number];
+
 export interface ReplayOptions {
   readonly file: string;
   readonly sessions: number;
   readonly killEvery?: number;
   readonly adapter: ReplayAdapter;
+  readonly queue: ReplayQueue;
+  readonly workers: number;
 }
 
 export class UsageError extends Error {}
@@ -33,19 +41,24 @@ export function parseOptions(args: string[]): ReplayOptions | null {
   const [file, ...others] = positionals;
   if (file === undefined) throw new UsageError('Which FILE shall be played?');
   if (others.length > 0) throw new UsageError(`One FILE is played at a time; what is ${others.join(' ')}?`);
-  const { adapter = 'sqlite' } = values;
-  if (!isAdapter(adapter)) {
-    throw new UsageError(`--adapter is ${adapter}; it must be one of ${ADAPTERS.join(', ')}.`);
-  }
+  const adapter = oneOf(ADAPTERS, '--adapter', values.adapter ?? 'sqlite');
+  const queue = oneOf(QUEUES, '--queue', values.queue ?? 'in-process');
+  const workers = toCount('--workers', values.workers) ?? 1;
   const killEvery = toCount('--kill-every', values['kill-every']);
   if (adapter === 'memory' && killEvery !== undefined) {
     throw new UsageError('--kill-every needs a store that outlives the process, and memory does not.');
   }
-  return { file, adapter, sessions: toCount('--sessions', values.sessions) ?? Infinity, killEvery };
+  if (queue === 'bullmq' && (adapter === 'memory' || adapter === 'sqlite')) {
+    throw new UsageError('--queue bullmq needs a server that processes share: --adapter postgres, mysql or redis.');
+  }
+  if (queue === 'in-process' && workers > 1) throw new UsageError('--workers is for --queue bullmq.');
+  return { file, adapter, queue, workers, sessions: toCount('--sessions', values.sessions) ?? Infinity, killEvery };
 }
 
-function isAdapter(name: string): name is ReplayAdapter {
-  return (ADAPTERS as readonly string[]).includes(name);
+function oneOf<Name extends string>(names: readonly Name[], option: string, name: string): Name {
+  const found = names.find((known) => known === name);
+  if (!found) throw new UsageError(`${option} is ${name}; it must be one of ${names.join(', ')}.`);
+  return found;
 }
 
 function parse(args: string[]) {
@@ -57,6 +70,8 @@ function parse(args: string[]) {
         sessions: { type: 'string' },
         'kill-every': { type: 'string' },
         adapter: { type: 'string' },
+        queue: { type: 'string' },
+        workers: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
     });

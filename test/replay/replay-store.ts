@@ -6,26 +6,40 @@ import { mariadb } from '../support/services/mariadb.js';
 import { postgres } from '../support/services/postgres.js';
 import { redis } from '../support/services/redis.js';
 import { startService } from '../support/services/services.js';
-import { type ReplayAdapter } from './replay-options.js';
+import { type ReplayOptions } from './replay-options.js';
+import { type QueueSetup } from './worker-calls.js';
 
-export interface ReplayStore {
+export interface ReplayPlace {
   /** Left out for memory, which is the worker's own. */
-  readonly options?: TypeormAdapterOptions | RedisAdapterOptions;
+  readonly store?: TypeormAdapterOptions | RedisAdapterOptions;
+  /** Left out for one that is the worker's own. */
+  readonly queue?: QueueSetup;
   readonly close: () => Promise<void>;
 }
 
 const SERVICES = { postgres, mysql: mariadb, redis };
 
-/** An empty store that outlives the workers. */
-export async function openStore(adapter: ReplayAdapter, folder: string): Promise<ReplayStore> {
+/** An empty store that outlives the workers, and a queue that they share. */
+export async function openPlace({ adapter, queue }: ReplayOptions, folder: string): Promise<ReplayPlace> {
   if (adapter === 'memory') return { close: async () => {} };
   if (adapter === 'sqlite') {
     const database = join(folder, 'sessions.db');
-    return { options: { dataSource: { type: 'better-sqlite3', database } }, close: async () => {} };
+    return { store: { dataSource: { type: 'better-sqlite3', database } }, close: async () => {} };
   }
-  const { url, stop } = await startService(SERVICES[adapter]);
   // On a server that is not ours other replays may have left their data.
-  const tablePrefix = `replay_${randomBytes(4).toString('hex')}_`;
-  if (adapter === 'redis') return { options: { url, keyPrefix: tablePrefix }, close: stop };
-  return { options: { dataSource: { type: adapter, url }, tablePrefix, migrationsRun: true }, close: stop };
+  const prefix = `replay_${randomBytes(4).toString('hex')}_`;
+  const server = await startService(SERVICES[adapter]);
+  const store: ReplayPlace['store'] =
+    adapter === 'redis'
+      ? { url: server.url, keyPrefix: prefix }
+      : { dataSource: { type: adapter, url: server.url }, tablePrefix: prefix, migrationsRun: true };
+  if (queue === 'in-process') return { store, close: server.stop };
+
+  const place = `${prefix}rings`;
+  if (adapter !== 'mysql') return { store, queue: { server: adapter, url: server.url, place }, close: server.stop };
+  const other = await startService(redis);
+  const close = async (): Promise<void> => {
+    await Promise.all([server.stop(), other.stop()]);
+  };
+  return { store, queue: { server: 'redis', url: other.url, place }, close };
 }

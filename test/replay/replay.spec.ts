@@ -1,8 +1,11 @@
 import { execFile } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Message, type Turn } from 'nestjs-agent-sessions';
+import { POSTGRES, REDIS } from '../support/servers.js';
 import { temporaryFolder } from '../support/stores.js';
+import { LaneWatch } from './lane-watch.js';
 import { toDraft } from './message-mapping.js';
 import { readRecords, type RecordedConversation, turnsOf } from './record.js';
 import { parseOptions } from './replay-options.js';
@@ -30,6 +33,26 @@ describe('replay', () => {
     expect(cells(stdout)).toMatchObject({ sessions: '1', turns: '3', messages: '8', kills: '0', result: 'all equal' });
     expect(code).toBe(0);
   }, 60_000);
+
+  for (const server of [REDIS, POSTGRES]) {
+    const title = `TRN-15 TRN-21 replays with workers that BullMQ on ${server.name} rings for, and kills one after the other`;
+    (server.url === '' ? it.skip : it)(
+      title,
+      async () => {
+        const file = recordFile(...[1, 2, 3, 4, 5, 6].map((n) => conversation(`a-${n}`)));
+        const queue = ['--adapter', server.name, '--queue', 'bullmq', '--workers', '2'];
+
+        const { code, stdout, stderr } = await replay(file, '--kill-every', '5', ...queue);
+
+        expect(stderr).not.toContain('DIFFERENCE');
+        expect(cells(stdout)).toMatchObject({ sessions: '6', turns: '18', messages: '48', result: 'all equal' });
+        expect(Number(cells(stdout).kills)).toBeGreaterThanOrEqual(1);
+        expect(Number(cells(stdout)['longest stop s'])).toBeLessThan(15);
+        expect(code).toBe(0);
+      },
+      60_000,
+    );
+  }
 
   const airlineTitle = 'TRN-15 replays ten recorded conversations of an airline agent with kills';
   if (existsSync(AIRLINE)) {
@@ -87,17 +110,48 @@ describe('arguments of replay', () => {
     ['no sessions', ['a', '--sessions', '0'], '--sessions is 0'],
     ['a half kill', ['a', '--kill-every', '1.5'], '--kill-every is 1.5'],
     ['an unknown adapter', ['a', '--adapter', 'oracle'], '--adapter is oracle'],
+    ['an unknown queue', ['a', '--queue', 'kafka'], '--queue is kafka'],
+    ['BullMQ without a server', ['a', '--queue', 'bullmq'], '--queue bullmq needs a server'],
+    ['workers without BullMQ', ['a', '--adapter', 'redis', '--workers', '2'], '--workers is for --queue bullmq'],
     ['a memory that is killed', ['a', '--adapter', 'memory', '--kill-every', '5'], 'memory does not'],
   ])('TRN-15 are refused: %s', (_, args, message) => {
     expect(() => parseOptions(args)).toThrow(message);
   });
 
   it('TRN-15 have defaults', () => {
-    expect(parseOptions(['a.jsonl'])).toEqual({ file: 'a.jsonl', adapter: 'sqlite', sessions: Infinity });
+    expect(parseOptions(['a.jsonl'])).toEqual({
+      file: 'a.jsonl',
+      adapter: 'sqlite',
+      queue: 'in-process',
+      workers: 1,
+      sessions: Infinity,
+    });
     expect(parseOptions(['a.jsonl', '--sessions', '3', '--kill-every', '40'])).toMatchObject({
       sessions: 3,
       killEvery: 40,
     });
+  });
+});
+
+describe('the watch over lanes', () => {
+  it('TRN-15 tells the longest time from a kill to the next settled turn of a lane with work', async () => {
+    const lanes = new LaneWatch();
+    lanes.submitted('idle');
+    lanes.settled('idle');
+    lanes.submitted('busy');
+    lanes.submitted('busy');
+    lanes.killed();
+    await delay(30);
+    lanes.killed();
+    lanes.submitted('idle');
+    lanes.settled('idle');
+    expect(lanes.longestMs).toBe(0);
+    lanes.settled('busy');
+    expect(lanes.longestMs).toBeGreaterThanOrEqual(29);
+    const longest = lanes.longestMs;
+    await delay(50);
+    lanes.settled('busy');
+    expect(lanes.longestMs).toBe(longest);
   });
 });
 

@@ -1,15 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { Cast } from './cast.js';
 import { play } from './driver.js';
 import { EffectLog } from './effect-log.js';
+import { LaneWatch } from './lane-watch.js';
 import { readRecords, RecordError, type RecordedConversation, turnsOf } from './record.js';
 import { parseOptions, type ReplayOptions, USAGE, UsageError } from './replay-options.js';
 import { progressBar, summaryTable } from './report.js';
 import { firstDifference, type PlayedConversation } from './verify.js';
 import { effectFile } from './worker-calls.js';
-import { openStore } from './replay-store.js';
-import { WorkerProcess } from './worker-process.js';
+import { openPlace } from './replay-store.js';
 
 try {
   process.exitCode = await main(process.argv.slice(2));
@@ -28,14 +29,14 @@ async function main(args: string[]): Promise<number> {
   }
   const records = readRecords(options.file).slice(0, options.sessions);
   const folder = mkdtempSync(join(tmpdir(), 'replay-'));
-  const store = await openStore(options.adapter, folder);
-  const worker = new WorkerProcess({ file: resolve(options.file), folder, store: store.options });
+  const { store, queue, close } = await openPlace(options, folder);
+  const cast = new Cast({ file: resolve(options.file), folder, store, queue }, options.workers);
   let equal = false;
   try {
-    equal = await replay(records, options, worker, new EffectLog(join(folder, effectFile)));
+    equal = await replay(records, options, cast, new EffectLog(join(folder, effectFile)));
   } finally {
-    await worker.stop();
-    await store.close();
+    await cast.stop();
+    await close();
     if (equal) rmSync(folder, { recursive: true });
     else console.error(`What the worker wrote is in ${folder}`);
   }
@@ -45,23 +46,25 @@ async function main(args: string[]): Promise<number> {
 async function replay(
   records: readonly RecordedConversation[],
   { killEvery }: ReplayOptions,
-  worker: WorkerProcess,
+  cast: Cast,
   effectLog: EffectLog,
 ): Promise<boolean> {
   const turns = sum(records, (record) => turnsOf(record).length);
-  await worker.call('ping');
+  await cast.ready();
+  const lanes = new LaneWatch();
   const bar = progressBar(turns);
   const startedAt = performance.now();
-  const submitted = await play(records, worker, {
+  const submitted = await play(records, cast, {
     killEvery,
-    onSettled: () => bar.increment(1, { kills: worker.kills }),
+    lanes,
+    onSettled: () => bar.increment(1, { kills: cast.kills }),
   }).finally(() => bar.stop());
   const seconds = (performance.now() - startedAt) / 1000;
 
   const effects = effectLog.read();
   const played: PlayedConversation[] = [];
   for (const record of records) {
-    const stored = await worker.call('read', record.id);
+    const stored = await cast.front.call('read', record.id);
     played.push({ record, stored, turnIds: submitted.get(record.id) ?? [], effects });
   }
   const difference = played.map(firstDifference).find((found) => found !== null);
@@ -71,8 +74,9 @@ async function replay(
     sessions: records.length,
     turns,
     messages: sum(played, ({ stored }) => stored.messages.length),
-    kills: worker.kills,
-    restarts: worker.restarts,
+    kills: cast.kills,
+    restarts: cast.restarts,
+    longestStopMs: lanes.longestMs,
     attemptsRepeated: sum(played, ({ stored }) => sum(stored.turns, ({ failures }) => failures)),
     stepsRepeated: stepRuns - steps,
     seconds,

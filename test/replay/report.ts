@@ -7,6 +7,8 @@ export interface Summary {
   readonly messages: number;
   readonly kills: number;
   readonly restarts: number;
+  /** From a kill to the next settled turn of a lane that had work, at most. */
+  readonly longestStopMs: number;
   readonly attemptsRepeated: number;
   readonly stepsRepeated: number;
   readonly seconds: number;
@@ -28,13 +30,15 @@ export function progressBar(turns: number): progress.SingleBar {
 }
 
 export function summaryTable(summary: Summary): string {
-  const { sessions, turns, messages, kills, restarts, attemptsRepeated, stepsRepeated, seconds, equal } = summary;
+  const { sessions, turns, messages, kills, restarts, longestStopMs, attemptsRepeated, stepsRepeated, seconds, equal } =
+    summary;
   const cells: Readonly<Record<string, string | number>> = {
     sessions,
     turns,
     messages,
     kills,
     restarts,
+    'longest stop s': (longestStopMs / 1000).toFixed(1),
     'attempts repeated': attemptsRepeated,
     'steps repeated': stepsRepeated,
     seconds: seconds.toFixed(1),

@@ -1,4 +1,4 @@
-import { type Message, type Turn } from 'nestjs-agent-sessions';
+import { type Message, type ProcessRole, type Turn } from 'nestjs-agent-sessions';
 import { type RedisAdapterOptions } from 'nestjs-agent-sessions/redis';
 import { type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 
@@ -31,6 +31,14 @@ export type WorkerMessage =
   | { readonly type: 'result'; readonly id: number; readonly value: unknown }
   | { readonly type: 'error'; readonly id: number; readonly message: string };
 
+/** Where BullMQ keeps its rings. */
+export interface QueueSetup {
+  readonly server: 'postgres' | 'redis';
+  readonly url: string;
+  /** Nobody else's: a schema, or a prefix of keys. */
+  readonly place: string;
+}
+
 /** How a worker is told what to play and where. */
 export interface WorkerSetup {
   readonly file: string;
@@ -38,6 +46,9 @@ export interface WorkerSetup {
   readonly folder: string;
   /** Where it keeps the conversations; left out: in its memory. */
   readonly store?: TypeormAdapterOptions | RedisAdapterOptions;
+  readonly role: ProcessRole;
+  /** Left out: in its process. */
+  readonly queue?: QueueSetup;
 }
 
 export const effectFile = 'effects.log';

@@ -28,8 +28,16 @@ export class WorkerProcess {
   private killed = 0;
   private started = 0;
 
-  constructor(private readonly setup: WorkerSetup) {
+  /** @param onFailure hears of what makes every call throw: those who wait for another process must know, too */
+  constructor(
+    private readonly setup: WorkerSetup,
+    private readonly onFailure: (error: Error) => void = () => undefined,
+  ) {
     this.start();
+  }
+
+  get isReady(): boolean {
+    return this.state === 'ready';
   }
 
   get kills(): number {
@@ -62,6 +70,7 @@ export class WorkerProcess {
     this.failure = error;
     for (const { reject } of this.pending.values()) reject(error);
     this.pending.clear();
+    this.onFailure(error);
   }
 
   /** Lets the worker close its application. */

@@ -5,6 +5,7 @@
 import 'reflect-metadata';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { createPostgresBackend } from 'bullmq';
 import { Inject, Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import {
@@ -18,6 +19,7 @@ import {
   SessionStore,
   TurnService,
 } from 'nestjs-agent-sessions';
+import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { redisAdapter } from 'nestjs-agent-sessions/redis';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { EffectLog } from './effect-log.js';
@@ -26,6 +28,7 @@ import { readRecords } from './record.js';
 import { Recorded, Recording } from './recorded.orchestrator.js';
 import {
   effectFile,
+  type QueueSetup,
   type StoredConversation,
   type WorkerCalls,
   type WorkerMessage,
@@ -82,8 +85,9 @@ class Replay implements WorkerCalls {
   imports: [
     SessionsModule.forRoot({
       adapter: openAdapter(setup.store),
+      role: setup.role,
       // A turn may be hit by many kills; none of them is its fault. The lane of a killed worker is soon free.
-      turns: { retry: { attempts: 1000 }, leaseMs: 1000 },
+      turns: { retry: { attempts: 1000 }, leaseMs: 1000, ...(setup.queue ? { queue: openQueue(setup.queue) } : {}) },
     }),
     SessionsModule.forFeature([Recorded]),
   ],
@@ -98,6 +102,14 @@ class WorkerModule {}
 function openAdapter(options: WorkerSetup['store']): SessionsAdapter {
   if (!options) return memoryAdapter();
   return 'dataSource' in options ? typeormAdapter(options) : redisAdapter(options);
+}
+
+function openQueue({ server, url, place }: QueueSetup): BullmqQueue {
+  if (server === 'redis') return bullmqQueue({ connection: { url }, prefix: place });
+  return bullmqQueue({
+    connection: { connectionString: url, schema: place, migrate: true },
+    backendFactory: createPostgresBackend,
+  });
 }
 
 /** Everything that has positions, page by page. */

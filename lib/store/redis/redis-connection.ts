@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type Redis } from 'ioredis';
 import { loadPeer } from '../../common/load-peer.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
-import { Deadline, DeadlineError } from '../deadline.js';
+import { Deadline, DeadlineError } from '../../common/deadline.js';
 import { type RedisClient, type ResolvedRedisOptions } from './redis-adapter.options.js';
 import { asStoreError, isReadOnly } from './redis-errors.js';
 
@@ -53,9 +53,8 @@ export class RedisConnection {
 
   /** A connection that only listens, and tries for as long as it takes. Whoever uses it subscribes again. */
   subscriber(): RedisClient {
-    if ('nodes' in this.client) return this.client.duplicate([], { keyPrefix: '', enableOfflineQueue: true });
+    if ('nodes' in this.client) return this.client.duplicate([], { enableOfflineQueue: true });
     return this.client.duplicate({
-      keyPrefix: '',
       lazyConnect: false,
       enableOfflineQueue: true,
       autoResubscribe: false,

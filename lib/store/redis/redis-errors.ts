@@ -1,5 +1,5 @@
 import { SessionsError, StoreUnavailableError } from '../../common/sessions.error.js';
-import { DeadlineError } from '../deadline.js';
+import { DeadlineError } from '../../common/deadline.js';
 
 /** Redis answers with these before it begins with a script. */
 const REFUSALS: ReadonlySet<string> = new Set([

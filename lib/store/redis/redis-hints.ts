@@ -1,5 +1,5 @@
 import { type TurnHints } from '../../turn/turn.store.js';
-import { Deadline } from '../deadline.js';
+import { Deadline } from '../../common/deadline.js';
 import { HintEmitter } from '../hint-emitter.js';
 import { type RedisClient } from './redis-adapter.options.js';
 

@@ -4,7 +4,7 @@ import type * as BullMQ from 'bullmq';
 import { type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bullmq';
 import { loadPeer } from '../../common/load-peer.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
-import { Deadline } from '../../store/deadline.js';
+import { Deadline } from '../../common/deadline.js';
 import { type FindProvider, type TurnQueue } from '../../turn/turn-queue.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
 import { closeInTime } from './close-in-time.js';

@@ -1,5 +1,5 @@
 import { type Queue, type Worker } from 'bullmq';
-import { Deadline } from '../../store/deadline.js';
+import { Deadline } from '../../common/deadline.js';
 
 const ANSWER_MS = 1000;
 const CLOSE_MS = 5000;

@@ -1,7 +1,7 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
-import { Deadline } from '../deadline.js';
+import { Deadline } from '../../common/deadline.js';
 import { dialectOf } from './dialects.js';
 
 /** A connected DataSource, and how to let go of it: only what was opened here is closed (NST-05). */

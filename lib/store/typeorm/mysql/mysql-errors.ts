@@ -1,5 +1,5 @@
 import { SessionsError, StoreUnavailableError } from '../../../common/sessions.error.js';
-import { DeadlineError } from '../../deadline.js';
+import { DeadlineError } from '../../../common/deadline.js';
 
 /** What MySQL or its driver says, told apart from what a work throws. */
 export class MysqlFailure extends Error {

@@ -2,7 +2,7 @@ import { type PoolConnection } from 'mysql2';
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { type MysqlDataSourceOptions } from 'typeorm/driver/mysql/MysqlDataSourceOptions.js';
 import { loadPeer } from '../../../common/load-peer.js';
-import { Deadline } from '../../deadline.js';
+import { Deadline } from '../../../common/deadline.js';
 import { connect, withConnectTimeout } from '../open-data-source.js';
 import { type SqlPlace } from '../sql-place.js';
 import { MysqlConnection } from './mysql-connection.js';

@@ -1,5 +1,5 @@
 import { type DataSource, type QueryRunner } from 'typeorm';
-import { type Deadline, DeadlineError } from '../../deadline.js';
+import { type Deadline, DeadlineError } from '../../../common/deadline.js';
 import { asStoreError, isReadOnly } from './postgres-errors.js';
 
 /** What we need of a client of `pg`. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DataSource } from 'typeorm';
-import { Deadline } from '../../deadline.js';
+import { Deadline } from '../../../common/deadline.js';
 import { type SqlPlace } from '../sql-place.js';
 import { PostgresConnection } from './postgres-connection.js';
 import { isSerializationFailure } from './postgres-errors.js';

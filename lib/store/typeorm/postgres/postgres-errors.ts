@@ -1,5 +1,5 @@
 import { SessionsError, StoreUnavailableError } from '../../../common/sessions.error.js';
-import { DeadlineError } from '../../deadline.js';
+import { DeadlineError } from '../../../common/deadline.js';
 
 /** serialization_failure and deadlock_detected */
 const ROLLED_BACK = new Set(['40001', '40P01']);

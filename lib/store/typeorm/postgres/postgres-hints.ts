@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { type DataSource } from 'typeorm';
 import { type TurnHints } from '../../../turn/turn.store.js';
-import { Deadline } from '../../deadline.js';
+import { Deadline } from '../../../common/deadline.js';
 import { HintEmitter } from '../../hint-emitter.js';
 import { type SqlPlace } from '../sql-place.js';
 import { PostgresConnection } from './postgres-connection.js';

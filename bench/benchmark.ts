@@ -42,6 +42,8 @@ export interface Curve {
   readonly unit: Unit;
   /** What grows. */
   readonly by: string;
+  /** The cost should follow the size. Default: it should stay the same, and the chart has a logarithmic scale. */
+  readonly proportional?: boolean;
   readonly points: readonly { readonly size: number; readonly rounds: readonly number[] }[];
 }
 

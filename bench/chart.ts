@@ -21,7 +21,7 @@ export function ratioChart(title: string, results: readonly Result[]): string {
       subtext: 'ratio, with its spread over the rounds; the mark is the bound',
       textStyle: { fontSize: 14 },
     },
-    grid: { left: 330, right: 40, top: 70, bottom: 30 },
+    grid: { left: 400, right: 40, top: 70, bottom: 30 },
     xAxis: { type: 'value', min: 0 },
     yAxis: { type: 'category', data: names },
     series: [
@@ -60,13 +60,13 @@ export function ratioChart(title: string, results: readonly Result[]): string {
 
 /** One curve on every store: medians, over the size. */
 export function curveChart(curves: readonly (Curve & { readonly store: string })[]): string {
-  const [{ what, by, unit }] = curves;
+  const [{ what, by, unit, proportional = false }] = curves;
   return draw(
     {
       title: { text: `${what}, by ${by}`, textStyle: { fontSize: 14 } },
-      legend: { top: 30 },
-      grid: { left: 70, right: 40, top: 70, bottom: 50 },
-      xAxis: { type: 'log', name: by, nameLocation: 'middle', nameGap: 28 },
+      legend: { top: 32 },
+      grid: { left: 70, right: 40, top: 85, bottom: 50 },
+      xAxis: { type: proportional ? 'value' : 'log', name: by, nameLocation: 'middle', nameGap: 28 },
       yAxis: { type: 'value', name: unit, min: 0 },
       series: curves.map(({ store, points }) => ({
         type: 'line',
@@ -75,7 +75,7 @@ export function curveChart(curves: readonly (Curve & { readonly store: string })
       })),
     },
     WIDTH,
-    360,
+    380,
   );
 }
 

@@ -42,7 +42,7 @@ async function run(stores: Stores, { rounds, growth: sizes }: Sizes): Promise<Ou
       ...(['append', 'window', 'page'] as const).map((what) =>
         curve(`${what} of the log`, 'messages in the log', sizes.messages, byMessages, what),
       ),
-      curve('a turn', 'bytes of the checkpoint', sizes.bytes, byBytes, 'turn'),
+      { ...curve('a turn', 'bytes of the checkpoint', sizes.bytes, byBytes, 'turn'), proportional: true },
     ],
   };
 }

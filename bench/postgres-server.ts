@@ -38,7 +38,7 @@ async function openDatabase(url: string, population: Population): Promise<OpenSt
   return {
     adapter,
     meter: new CountingMeter(() => counters(dataSource)),
-    tidy: () => dataSource.query('VACUUM ANALYZE'),
+    tidy: () => dataSource.query('VACUUM'),
     close: async () => {
       await adapter.close?.();
       await dataSource.destroy();

@@ -21,26 +21,29 @@ export const prf07: Benchmark = {
 
 async function run(stores: Stores, { rounds, few, many, operations }: Sizes): Promise<Outcome> {
   const [small, large] = [await stores.with(few), await stores.with(many)];
-  const known = new Map<number, Conversation>();
-  const contestants = {
-    few: turnsOf(small, everyOne(few, few), new Map()),
-    same: turnsOf(large, everyOne(few, many), known),
-    random: turnsOf(large, anyOne(many), known),
-  };
-  const measured = await interleave({ rounds, slices: operations / SLICE }, contestants);
-  const compare = (what: Measure, other: 'same' | 'random', atMost?: number): Comparison => ({
-    what: `${what}, ${other === 'same' ? `the same ${few.toLocaleString('en')} active` : 'at random over all sessions'}`,
+  const plan = { rounds, slices: operations / SLICE };
+  const conversations = { small: new Map<number, Conversation>(), large: new Map<number, Conversation>() };
+  const base = turnsOf(small, everyOne(few, few), conversations.small);
+  // One after the other: a store that is used at random has other pages at hand than one whose active sessions stay the same.
+  const same = await interleave(plan, {
+    base,
+    measured: turnsOf(large, everyOne(few, many), conversations.large),
+  });
+  const random = await interleave(plan, { base, measured: turnsOf(large, anyOne(many), conversations.large) });
+  const compare = (what: Measure, where: string, rounds: typeof same, atMost?: number): Comparison => ({
+    what: `${what}, ${where}`,
     unit: 'ms',
-    base: { name: `${few.toLocaleString('en')} stored`, rounds: measured.few[what] },
-    measured: { name: `${many.toLocaleString('en')} stored`, rounds: measured[other][what] },
+    base: { name: `${few.toLocaleString('en')} stored`, rounds: rounds.base[what] },
+    measured: { name: `${many.toLocaleString('en')} stored`, rounds: rounds.measured[what] },
     ...(atMost === undefined ? {} : { bound: { atMost } }),
   });
+  const [ofSame, atRandom] = [`the same ${few.toLocaleString('en')} active`, 'at random over all sessions'];
   return {
     comparisons: [
-      compare('claim and settle', 'same', SAME_ACTIVE),
-      compare('claim and settle', 'random', stores.name === 'sqlite' ? undefined : AT_RANDOM),
-      compare('accept', 'same'),
-      compare('accept', 'random'),
+      compare('claim and settle', ofSame, same, SAME_ACTIVE),
+      compare('claim and settle', atRandom, random, stores.name === 'sqlite' ? undefined : AT_RANDOM),
+      compare('accept', ofSame, same),
+      compare('accept', atRandom, random),
     ],
   };
 }
@@ -55,7 +58,7 @@ function anyOne(stored: number): () => number {
   return () => Math.floor(Math.random() * stored);
 }
 
-/** @param known the store's conversations by number: two contestants may meet in one */
+/** @param known the store's conversations so far, by number */
 function turnsOf({ adapter }: FilledStore, pick: () => number, known: Map<number, Conversation>): Contestant<Measure> {
   const played = new Set<Conversation>();
   const picked = (): Conversation => {

@@ -39,7 +39,7 @@ export function resultText({ row, store, title, outcome }: Result): string {
 }
 
 export function quantity(value: number, unit: Unit): string {
-  if (unit === 'ms') return `${value.toPrecision(3)} ms`;
+  if (unit === 'ms') return `${value.toLocaleString('en', { maximumSignificantDigits: 3 })} ms`;
   const number = Math.round(value).toLocaleString('en');
   return unit === 'bytes' ? `${number} B` : number;
 }

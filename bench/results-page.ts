@@ -23,10 +23,10 @@ export async function writePage(folder: string, page: string): Promise<void> {
 
 function section(folder: string, charts: string, results: readonly Result[]): string[] {
   const [{ row, title }] = results;
-  const chart = (name: string, svg: string): string => {
+  const chart = (name: string, svg: string, of: string): string => {
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, `${name}.svg`), svg);
-    return `![${title}](${charts}/${name}.svg)`;
+    return `![${of}](${charts}/${name}.svg)`;
   };
   const compared = results.filter(({ outcome }) => outcome.comparisons.length > 0);
   const facts = results.flatMap(({ store, outcome }) =>
@@ -35,10 +35,12 @@ function section(folder: string, charts: string, results: readonly Result[]): st
   return [
     `## ${row}`,
     `${title}.`,
-    ...(compared.length > 0 ? [comparisonTable(compared), chart(row.toLowerCase(), ratioChart(row, compared))] : []),
+    ...(compared.length > 0
+      ? [comparisonTable(compared), chart(row.toLowerCase(), ratioChart(row, compared), `Ratios of ${row}`)]
+      : []),
     ...curvesOf(results).flatMap((curves, i) => [
       curveTable(curves),
-      chart(`${row.toLowerCase()}-${i + 1}`, curveChart(curves)),
+      chart(`${row.toLowerCase()}-${i + 1}`, curveChart(curves), `${curves[0].what}, by ${curves[0].by}`),
     ]),
     ...(facts.length > 0 ? [facts.join('\n')] : []),
   ];
@@ -81,7 +83,9 @@ function environments(results: readonly Result[]): string[] {
 
 function rowsOf(results: readonly Result[]): Result[][] {
   const rows = [...new Set(results.map(({ row }) => row))];
-  return rows.map((row) => results.filter((result) => result.row === row));
+  // Those of the specification first.
+  const ordered = [...rows.filter((row) => row.startsWith('PRF')), ...rows.filter((row) => !row.startsWith('PRF'))];
+  return ordered.map((row) => results.filter((result) => result.row === row));
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -70,7 +70,8 @@ function give(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimReque
   };
   const leaseUntil = tx.now + request.leaseMs;
   const held: Partial<LaneRow> = {
-    fence: lane.fence + 1,
+    // At least the clock: neither a lane made anew nor a store without its last seconds gives a fence twice.
+    fence: Math.max(lane.fence + 1, tx.now),
     runningTurn: head.id,
     holder: request.holder,
     leaseUntil,

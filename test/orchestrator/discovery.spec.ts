@@ -207,16 +207,16 @@ describe.each(LIVE_STORES)('several orchestrators in one session (BOT-52) over $
         },
       }),
     );
-    const { handle, session, checkpoints, adapter } = await startApplication({
+    const { handle, session, turns, checkpoints, adapter } = await startApplication({
       adapter: open(),
       orchestrators: [desk, sales],
     });
     const sessionId = await session();
-    const results = await Promise.all([
-      handle(desk).execute('1', { sessionId }),
-      handle(sales).execute('2', { sessionId }),
-      handle(desk).execute('3', { sessionId }),
-    ]);
+    const ids: string[] = [];
+    for (const [index, orchestrator] of [desk, sales, desk].entries()) {
+      ids.push((await handle(orchestrator).submit(String(index + 1), { sessionId })).id);
+    }
+    const results = await Promise.all(ids.map((id) => turns.result(id)));
 
     expect(results.map(({ turnIndex }) => turnIndex)).toEqual([0, 0, 1]);
     expect(order).toEqual([

@@ -61,6 +61,8 @@ export class TurnService {
     const turn = await this.accept(orchestrator, input, submit, waitingSessions());
     const settled = await this.waiter.settled(turn, timeoutMs);
     if (!settled) throw new TurnWaitTimeoutError(turn.sessionId, turn.id, timeoutMs ?? 0);
+    // It may have run in another process.
+    this.runtime.contexts.drop(turn.id);
     return toTurnResult(settled);
   }
 

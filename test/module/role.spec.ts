@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { memoryAdapter, SessionsConfigurationError, ShuttingDownError } from 'nestjs-agent-sessions';
 import { SessionSweeper } from '../../lib/maintenance/session-sweeper.service.js';
+import { TurnContexts } from '../../lib/turn/turn-contexts.js';
 import { Echo } from '../support/application.js';
 import { rejection, startApplication } from '../support/running-application.js';
 import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
@@ -19,6 +20,15 @@ describe('the role of a process', () => {
 
     expect(await second).toMatchObject({ reply: 'You said: second' });
     expect(await api.turns.get(turn.id)).toMatchObject({ status: 'awaiting-input' });
+  });
+
+  it('BOT-02 submit forgets the context of a turn that ran elsewhere, once its result is there', async () => {
+    const adapter = memoryAdapter();
+    const api = await startApplication({ adapter, role: 'submit', orchestrators: [Echo] });
+    await startApplication({ adapter, role: 'work', orchestrators: [Echo] });
+    const sessionId = await api.session();
+    const { id } = await api.handle(Echo).execute('hello', { sessionId, context: { database: {} } });
+    expect(api.app.get(TurnContexts, { strict: false }).get(id)).toBeUndefined();
   });
 
   it('NST-06 submit sweeps nothing', async () => {

@@ -24,7 +24,11 @@ class Approval {
 describe.each(LIVE_STORES)('waiting for a signal over $name', ({ open }) => {
   it('TRN-13 parks the turn, and goes on where it was when the signal comes', async () => {
     const { desk, effects } = refundDesk();
-    const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const { session, handle, turns } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      turns: { reconcileMs: 3_600_000 },
+    });
     const sessionId = await session();
     const result = handle(desk).execute('refund', { sessionId });
     const turn = await waitingTurn(turns, sessionId);
@@ -61,7 +65,12 @@ describe.each(LIVE_STORES)('waiting for a signal over $name', ({ open }) => {
 
   it('TRN-13 takes a signal that came early, and the first of several', async () => {
     const { desk, effects, looking } = refundDesk({ holdLookUp: true });
-    const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const { session, handle, turns } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      // Nobody looks for forgotten lanes: what is rung must be enough.
+      turns: { reconcileMs: 3_600_000 },
+    });
     const sessionId = await session();
     const result = handle(desk).execute('refund', { sessionId });
     const id = await looking.started;
@@ -296,34 +305,69 @@ describe('waitFor', () => {
     expect(error.failure).toMatchObject({ message: 'no' });
   });
 
-  it('TRN-13 waits though the answer of the store was lost, and what runs beside it is stopped', async () => {
-    const adapter = memoryAdapter();
-    const wait = adapter.turns.wait.bind(adapter.turns);
-    let lost = 0;
-    adapter.turns.wait = async (...args) => {
-      const answer = await wait(...args);
-      lost += 1;
-      if (lost === 1) throw new StoreUnavailableError('The answer was lost.');
-      return answer;
-    };
-    let signal: AbortSignal | undefined;
+  it.each(['before', 'after'] as const)(
+    'TRN-13 waits though the store failed %s it parked the turn, and what runs beside it is stopped',
+    async (when) => {
+      const adapter = memoryAdapter();
+      const wait = adapter.turns.wait.bind(adapter.turns);
+      let calls = 0;
+      adapter.turns.wait = async (...args) => {
+        calls += 1;
+        const answer = calls > 1 || when === 'after' ? await wait(...args) : null;
+        if (calls === 1 || !answer) throw new StoreUnavailableError('The store is away for a moment.');
+        return answer;
+      };
+      const errors: unknown[] = [];
+      const nothing = (): void => undefined;
+      const logger = { log: nothing, warn: nothing, error: (error: unknown) => void errors.push(error) };
+      let signal: AbortSignal | undefined;
+      const desk = defineOrchestrator({
+        name: 'desk',
+        intents: {
+          go: async (turn: TurnContext) => {
+            signal ??= turn.signal;
+            return reply(await turn.waitFor<string>('answer'));
+          },
+        },
+      });
+      const { session, handle, turns } = await startApplication({ adapter, orchestrators: [desk], logger });
+      const sessionId = await session();
+      const result = handle(desk).execute('go', { sessionId });
+      const { id } = await waitingTurn(turns, sessionId);
+      await eventually(() => signal?.aborted);
+      await turns.signal(id, 'answer', 'yes');
+      expect(await result).toMatchObject({ reply: 'yes' });
+      expect(await turns.get(id)).toMatchObject({ failures: 0 });
+      expect(errors).toEqual([]);
+    },
+  );
+
+  it('TRN-09 TRN-13 a cancel while steps beside a wait are stored ends the turn', async () => {
+    let started!: () => void;
+    const begun = new Promise<void>((resolve) => (started = resolve));
+    const after: unknown[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
       intents: {
         go: async (turn: TurnContext) => {
-          signal ??= turn.signal;
-          return reply(await turn.waitFor<string>('answer'));
+          const slow = turn.step('slow', async () => {
+            started();
+            await delay(50);
+          });
+          slow.catch(() => undefined);
+          await turn.waitFor('answer').catch((error: unknown) => after.push(error));
         },
       },
     });
-    const { session, handle, turns } = await startApplication({ adapter, orchestrators: [desk] });
+    const { session, handle, turns } = await startApplication({ orchestrators: [desk] });
     const sessionId = await session();
-    const result = handle(desk).execute('go', { sessionId });
-    const { id } = await waitingTurn(turns, sessionId);
-    await eventually(() => signal?.aborted);
-    await turns.signal(id, 'answer', 'yes');
-    expect(await result).toMatchObject({ reply: 'yes' });
-    expect(await turns.get(id)).toMatchObject({ failures: 0 });
+    const result = rejection(handle(desk).execute('go', { sessionId }), TurnCancelledError);
+    await begun;
+    const [{ id }] = await turns.list({ sessionId });
+    await turns.cancel(id);
+    await result;
+    await eventually(() => after.length === 1);
+    expect(after[0]).toMatchObject({ code: 'TURN_STOPPED' });
   });
 
   it('TRN-13 goes on after a deploy, in a newer version', async () => {

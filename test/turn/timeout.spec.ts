@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { defineOrchestrator, memoryAdapter, reply, type TurnContext, TurnFailedError } from 'nestjs-agent-sessions';
 import { aborted, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
@@ -48,6 +49,23 @@ it('TRN-09 a handler that does not listen is not waited for, and cannot write an
   });
   expect(await handle(desk).execute('go', { sessionId: await session() })).toMatchObject({ reply: 'second' });
   await expect(late).rejects.toMatchObject({ code: 'TURN_TIMEOUT' });
+});
+
+it('TRN-09 an attempt that ended in time is left alone', async () => {
+  let signal: AbortSignal | undefined;
+  const desk = defineOrchestrator({
+    name: 'desk',
+    intents: {
+      go: (turn: TurnContext) => {
+        signal = turn.signal;
+        return reply('in time');
+      },
+    },
+  });
+  const { session, handle } = await startApplication({ orchestrators: [desk], turns: { timeoutMs: 100 } });
+  await handle(desk).execute('go', { sessionId: await session() });
+  await delay(150);
+  expect(signal?.aborted).toBe(false);
 });
 
 it('TRN-09 TRN-13 the time that a turn waits for a signal does not count', async () => {

@@ -79,8 +79,10 @@ export class BullmqQueue implements TurnQueue {
   }
 
   async process(handler: (sessionId: string) => Promise<void>): Promise<void> {
-    this.worker = await this.openWorker(handler);
-    void this.work(this.worker, handler);
+    const worker = await this.openWorker(handler);
+    if (this.closing) return void closeInTime(worker);
+    this.worker = worker;
+    void this.work(worker, handler);
   }
 
   async pause(): Promise<void> {

@@ -84,7 +84,7 @@ describe.each(LIVE_STORES)('lanes over $name', ({ open }) => {
   it('TRN-04 a session with 1,000 queued turns does not hold back a session with one', async () => {
     const { pass, open: release } = gate();
     const { desk, attempts } = recordingDesk(() => pass());
-    const { session, handle } = await startApplication({
+    const { session, handle, turns } = await startApplication({
       adapter: open(),
       orchestrators: [desk],
       turns: { concurrency: 1, maxQueuedPerSession: 1000, shutdownGraceMs: 100 },
@@ -93,10 +93,10 @@ describe.each(LIVE_STORES)('lanes over $name', ({ open }) => {
     await Promise.all(Array.from({ length: 1000 }, (_, i) => handle(desk).submit(`hot ${i}`, { sessionId: busy })));
     await eventually(() => attempts.length === 1);
 
-    const answered = handle(desk).execute('cold', { sessionId: calmOne });
+    const cold = await handle(desk).submit('cold', { sessionId: calmOne });
     await handle(desk).submit('cold, too', { sessionId: await session() });
     release();
-    await answered;
+    await turns.result(cold.id);
 
     const before = attempts.findIndex(({ text }) => text === 'cold');
     expect(attempts.slice(0, before).every(({ sessionId }) => sessionId === busy)).toBe(true);

@@ -1,9 +1,12 @@
 import { type Benchmark } from './benchmark.js';
 import { growth } from './growth.js';
+import { prf01 } from './prf-01.js';
+import { prf03 } from './prf-03.js';
+import { prf04 } from './prf-04.js';
 import { prf06 } from './prf-06.js';
 import { prf07 } from './prf-07.js';
 import { prf08 } from './prf-08.js';
 import { prf09 } from './prf-09.js';
 
 /** In the order in which they run on a store. */
-export const BENCHMARKS: readonly Benchmark[] = [prf06, prf07, prf09, prf08, growth];
+export const BENCHMARKS: readonly Benchmark[] = [prf01, prf03, prf04, prf06, prf07, prf09, prf08, growth];

@@ -41,6 +41,7 @@ export function resultText({ row, store, title, outcome }: Result): string {
 export function quantity(value: number, unit: Unit): string {
   if (unit === 'ms') return `${value.toLocaleString('en', { maximumSignificantDigits: 3 })} ms`;
   const number = Math.round(value).toLocaleString('en');
+  if (unit === 'turns/s') return `${number}/s`;
   return unit === 'bytes' ? `${number} B` : number;
 }
 

@@ -13,6 +13,12 @@ export function spreadOf(values: readonly number[]): Spread {
   return { median, lowest: sorted[0], highest: sorted[sorted.length - 1] };
 }
 
+/** @param share of the values that are not above it: 0.5 for the median */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
+}
+
 /** Round by round, because what disturbs a round disturbs both. */
 export function ratioOf({ base, measured }: Comparison): Spread {
   return spreadOf(

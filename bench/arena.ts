@@ -1,0 +1,46 @@
+import { Redis } from 'ioredis';
+import { redis } from '../test/support/services/redis.js';
+import { startPrivateService } from '../test/support/services/services.js';
+import { type RunningService } from '../test/support/services/service.js';
+import { SystemProcess } from './system-process.js';
+
+/** One Redis of its own for all systems, and a few processes for each; nothing of a system is open between its slices. */
+export class Arena {
+  private readonly processes = new Map<string, SystemProcess>();
+  private readonly client: Redis;
+
+  private constructor(private readonly server: RunningService) {
+    this.client = new Redis(server.url);
+  }
+
+  static async open(): Promise<Arena> {
+    return new Arena(await startPrivateService(redis));
+  }
+
+  get url(): string {
+    return this.server.url;
+  }
+
+  /** The same one every time, so that it is warm. */
+  process(name: string): SystemProcess {
+    const process = this.processes.get(name) ?? new SystemProcess();
+    this.processes.set(name, process);
+    return process;
+  }
+
+  async clear(): Promise<void> {
+    await this.client.flushall();
+  }
+
+  /** How many scripts were called so far. */
+  async scriptCalls(): Promise<number> {
+    const info = await this.client.info('commandstats');
+    return [...info.matchAll(/cmdstat_eval\w*:calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.processes.values()].map((process) => process.stop()));
+    this.client.disconnect();
+    await this.server.stop();
+  }
+}

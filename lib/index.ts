@@ -9,6 +9,7 @@ export {
   type SessionsModuleStatics,
   type SessionsOptionsFactory,
   SweepOptions,
+  TurnEventsOptions,
   TurnsOptions,
 } from './sessions.options.js';
 export { SESSIONS_ADAPTER, TURN_QUEUE } from './sessions.tokens.js';
@@ -51,7 +52,8 @@ export { type SessionPage, SessionStore, type SessionStoreSettings } from './ses
 // Turns
 export * from './turn/turn.errors.js';
 export { ExecuteOptions, SubmitOptions, type TurnInputLike, TurnListQuery } from './turn/turn.inputs.js';
-export { type TurnResult } from './turn/turn-result.js';
+export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './turn/turn-event.js';
+export { type TurnEnd, type TurnResult } from './turn/turn-result.js';
 export { TurnService } from './turn/turn.service.js';
 export {
   type CancelMode,
@@ -146,6 +148,7 @@ export {
   type SessionStoreAdapter,
 } from './session/session.store.js';
 export * from './turn/turn.store.js';
+export { type TurnEventBatch, type TurnEventLog } from './turn/turn-event-log.js';
 export { type StepKey, type StoredStep, type WaitResult } from './turn/turn-step.js';
 export { type TurnQueue } from './turn/turn-queue.js';
 export { type StateAddress, type StateDocument, type StateStore, type StateWriteOptions } from './state/state.store.js';

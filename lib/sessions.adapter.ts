@@ -4,6 +4,7 @@ import { type ConversationLog } from './conversation/conversation.store.js';
 import { type LeaseStore } from './maintenance/lease.store.js';
 import { type SessionStoreAdapter } from './session/session.store.js';
 import { type StateStore } from './state/state.store.js';
+import { type TurnEventLog } from './turn/turn-event-log.js';
 import { type TurnHints, type TurnLedger } from './turn/turn.store.js';
 
 /**
@@ -14,6 +15,7 @@ export interface SessionsAdapter {
   readonly sessions: SessionStoreAdapter;
   readonly turns: TurnLedger;
   readonly hints: TurnHints;
+  readonly events: TurnEventLog;
   readonly checkpoints: CheckpointStore;
   readonly conversations: ConversationLog;
   readonly state: StateStore;
@@ -54,6 +56,7 @@ const PORTS = {
     'purgeSettled',
   ],
   hints: ['subscribe'],
+  events: ['append', 'read', 'last', 'deleteExpired'],
   checkpoints: ['load', 'append', 'history', 'list', 'prune', 'delete'],
   conversations: ['append', 'window', 'page'],
   state: ['get', 'set', 'extend', 'delete', 'deleteExpired'],

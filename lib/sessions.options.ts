@@ -82,6 +82,24 @@ export class RetryOptions {
   backoff?: BackoffOptions;
 }
 
+/** How what handlers emit is stored. */
+export class TurnEventsOptions {
+  /** Seconds for which a turn's events stay once it is over; never longer than the turn itself. Default 3,600. */
+  @Optional()
+  @MustBeInteger(1, MAX_SECONDS)
+  ttlSeconds?: number;
+
+  /** Milliseconds for which events are collected before they are stored together. Default 25. */
+  @Optional()
+  @MustBeInteger(0, 10_000)
+  batchMs?: number;
+
+  /** Bytes of events, as JSON, that are stored without waiting for more. Default 4,096. */
+  @Optional()
+  @MustBeInteger(1, 262_144)
+  batchBytes?: number;
+}
+
 /** How turns are queued, run and tried again. */
 export class TurnsOptions {
   /** What says that a session has work. Default: a queue in this process. */
@@ -111,6 +129,10 @@ export class TurnsOptions {
 
   @Allow()
   retry?: RetryOptions;
+
+  /** `false`: what handlers emit is not stored, and streams have the terminal event only. */
+  @Allow()
+  events?: false | TurnEventsOptions;
 
   /** Milliseconds for which a worker holds a turn without renewing; a lost worker's lane waits this long. Default 10,000. */
   @Optional()

@@ -29,6 +29,7 @@ import {
 } from './sessions.tokens.js';
 import { LaneBell } from './turn/lane-bell.js';
 import { LaneReconciler } from './turn/lane-reconciler.service.js';
+import { StoredEvents } from './turn/stored-events.js';
 import { TurnContexts } from './turn/turn-contexts.js';
 import { type TurnQueue } from './turn/turn-queue.js';
 import { TurnRunner } from './turn/turn-runner.js';
@@ -103,6 +104,8 @@ export const SESSIONS_PROVIDERS: Provider[] = [
     ) => ({
       ledger: adapter.turns,
       hints: adapter.hints,
+      events: adapter.events,
+      stored: new StoredEvents(),
       queue,
       bell: new LaneBell(queue),
       runner,

@@ -15,11 +15,12 @@ import {
   SessionsModuleOptions,
   SweepOptions,
   toSeconds,
+  TurnEventsOptions,
   TurnsOptions,
 } from './sessions.options.js';
 import { memoryAdapter } from './store/memory/memory-adapter.js';
 import { type TurnQueue } from './turn/turn-queue.js';
-import { type TurnSettings } from './turn/turn.settings.js';
+import { type TurnEventSettings, type TurnSettings } from './turn/turn.settings.js';
 
 /** The options with every default filled in. */
 export interface SessionsSettings {
@@ -83,6 +84,7 @@ export function resolveOptions(
           maxDelayMs: backoff.maxDelayMs ?? 60_000,
         },
       },
+      events: eventsOf(turns.events),
       generateId,
     },
     principal: given.principal ?? requestUser,
@@ -96,6 +98,12 @@ function check<T extends object>(type: new () => T, path: string, options: unkno
   const { path: option, value, rule } = checked.problem;
   const name = option === '' ? 'The options' : `The option ${option}`;
   throw new SessionsConfigurationError(`SessionsModule: ${name} ${rule} It is ${show(value)}.`);
+}
+
+function eventsOf(events: false | TurnEventsOptions | undefined): TurnEventSettings | null {
+  if (events === false) return null;
+  const { ttlSeconds = 3600, batchMs = 25, batchBytes = 4096 } = check(TurnEventsOptions, 'turns.events', events);
+  return { ttlMs: ttlSeconds * 1000, batchMs, batchBytes };
 }
 
 function sweepOf(sweep: false | SweepOptions | undefined, idempotencyTtlMs: number): SessionsSettings['sweep'] {

@@ -35,6 +35,13 @@ export function stringifyWithin(value: JsonValue, maxBytes: number, subject: str
   return text;
 }
 
+/** Freezes a JSON value, or an object that holds some, all the way down. @returns the same one */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  Object.values(value).forEach(deepFreeze);
+  return Object.freeze(value);
+}
+
 /** True for objects written as literals, parsed from JSON, or made with a null prototype. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false;

@@ -15,6 +15,7 @@ export interface SessionsErrorBody {
 }
 
 const STATUS_BY_CODE: Readonly<Record<string, HttpStatus>> = {
+  TURN_EVENTS_ENDED: HttpStatus.NO_CONTENT,
   INVALID_INPUT: HttpStatus.BAD_REQUEST,
   STATE_NOT_SERIALIZABLE: HttpStatus.BAD_REQUEST,
   TOO_LARGE: HttpStatus.PAYLOAD_TOO_LARGE,
@@ -67,6 +68,10 @@ export class SessionsExceptionFilter implements ExceptionFilter<SessionsError> {
     const body = toErrorBody(error);
     // The client is told nothing of it, so somebody else must be.
     if (isApplicationFault(error)) this.logger.error(error.stack);
+    if (body.statusCode === Number(HttpStatus.NO_CONTENT)) {
+      httpAdapter.reply(response, undefined, body.statusCode);
+      return;
+    }
     if (body.retryAfter !== undefined) httpAdapter.setHeader(response, 'Retry-After', String(body.retryAfter));
     const { accept } = host.switchToHttp().getRequest<{ headers: { accept?: string } }>().headers;
     if (accept?.includes('application/problem+json')) {

@@ -4,6 +4,7 @@ import { CronJob } from 'cron';
 import { mintId } from '../common/ids.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type StateStore } from '../state/state.store.js';
+import { type TurnEventLog } from '../turn/turn-event-log.js';
 import { type TurnLedger } from '../turn/turn.store.js';
 import { type LeaseStore } from './lease.store.js';
 
@@ -14,6 +15,8 @@ export const SWEEP_JOB = 'agent-sessions:sweep';
 const LEASE_MS = 120_000;
 /** What else is deleted in a run: no store is kept busy by one operation for long. */
 const BATCH = 500;
+/** Of turns whose events are deleted: each may have hundreds of rows. */
+const EVENTS_BATCH = 50;
 const MAX_TRIM_MS = 60_000;
 
 export interface SweepSettings {
@@ -33,6 +36,7 @@ export interface SweepSettings {
 export interface SweptStore {
   readonly leases: LeaseStore;
   readonly turns: Pick<TurnLedger, 'purgeSettled'>;
+  readonly events: Pick<TurnEventLog, 'deleteExpired'>;
   readonly state: Pick<StateStore, 'deleteExpired'>;
 }
 
@@ -46,6 +50,8 @@ export interface SweepCounts {
   readonly purged: number;
   /** Settled turns that were deleted. */
   readonly turns: number;
+  /** Turns whose events had expired and were deleted by the sweep. */
+  readonly events: number;
   /** State documents that had expired and were deleted. */
   readonly documents: number;
 }
@@ -60,7 +66,7 @@ export class SessionSweeper {
   private job: CronJob | null = null;
   private running: Promise<void> | null = null;
   private stopping = false;
-  private count = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0, turns: 0, documents: 0 };
+  private count = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0, turns: 0, events: 0, documents: 0 };
 
   /** @param registry of the application's ScheduleModule, when it has one: the job is listed there */
   constructor(
@@ -144,27 +150,35 @@ export class SessionSweeper {
   }
 
   private async trim({ purgeTurnsAfterMs }: SweepSettings): Promise<void> {
-    const { turns, state } = this.store;
+    const { turns, events, state } = this.store;
     const ends = performance.now() + MAX_TRIM_MS;
     const isOver = (): boolean => this.stopping || performance.now() >= ends;
     const settled =
       purgeTurnsAfterMs === undefined
         ? 0
-        : await inBatches((limit) => turns.purgeSettled(purgeTurnsAfterMs, limit), isOver);
-    const documents = await inBatches((limit) => state.deleteExpired(limit), isOver);
+        : await inBatches(BATCH, (limit) => turns.purgeSettled(purgeTurnsAfterMs, limit), isOver);
+    const streams = await inBatches(EVENTS_BATCH, (limit) => events.deleteExpired(limit), isOver);
+    const documents = await inBatches(BATCH, (limit) => state.deleteExpired(limit), isOver);
     this.count.turns += settled;
+    this.count.events += streams;
     this.count.documents += documents;
-    if (settled + documents > 0) {
-      this.logger.log(`Settled turns deleted: ${settled}, expired state documents: ${documents}.`);
+    if (settled + streams + documents > 0) {
+      this.logger.log(
+        `Settled turns deleted: ${settled}, turns whose events expired: ${streams}, expired state documents: ${documents}.`,
+      );
     }
   }
 }
 
 /** Until nothing is left, or it is over; the next run goes on. */
-async function inBatches(remove: (limit: number) => Promise<number>, isOver: () => boolean): Promise<number> {
+async function inBatches(
+  size: number,
+  remove: (limit: number) => Promise<number>,
+  isOver: () => boolean,
+): Promise<number> {
   for (let total = 0; ;) {
-    const removed = await remove(BATCH);
+    const removed = await remove(size);
     total += removed;
-    if (removed < BATCH || isOver()) return total;
+    if (removed < size || isOver()) return total;
   }
 }

@@ -1,5 +1,5 @@
 import { type NewCheckpoint } from '../checkpoint/checkpoint.js';
-import { type JsonObject, stringifyWithin, toJsonObject } from '../common/json.js';
+import { deepFreeze, type JsonObject, stringifyWithin, toJsonObject } from '../common/json.js';
 import { type NewMessage } from '../conversation/conversation.store.js';
 import { type MessageDraft } from '../conversation/message.js';
 import { lastMessages } from '../conversation/window.js';
@@ -7,6 +7,7 @@ import { SessionNotFoundError } from '../session/session.errors.js';
 import { type Session } from '../session/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type TurnContexts } from '../turn/turn-contexts.js';
+import { toNewTurnEvent } from '../turn/turn-event.js';
 import { Parked, type RunnableOrchestrator, type TurnControl, TurnRunner } from '../turn/turn-runner.js';
 import { type ClaimedTurn, type TurnSettlement, type TurnWait } from '../turn/turn.store.js';
 import { type Turn } from '../turn/turn.js';
@@ -120,6 +121,7 @@ export class OrchestratorRunner extends TurnRunner {
       signal: control.signal,
       step: (name, work) => memo.run({ iteration: 0, intent }, name, work),
       waitFor: (name, options = {}) => memo.waitFor({ iteration: 0, intent }, name, options, park),
+      emit: (event) => control.emit(toNewTurnEvent(event)),
     });
     return (intent, window, work) => untilParked((park) => Promise.resolve(work(contextOf(intent, window, park))));
   }
@@ -229,10 +231,4 @@ function reportOf({ turn }: ClaimedTurn, results: readonly IntentRun[], startedA
 
 function elapsed(since: number): number {
   return Math.round(performance.now() - since);
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
-  Object.values(value).forEach(deepFreeze);
-  return Object.freeze(value);
 }

@@ -1,6 +1,7 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type Message, type MessageDraft } from '../conversation/message.js';
 import { type Session } from '../session/session.js';
+import { type EmittedEvent } from '../turn/turn-event.js';
 import { type Turn, type TurnInput } from '../turn/turn.js';
 
 /** Tells a step's function about itself. */
@@ -51,6 +52,14 @@ export interface TurnContext<State = Record<string, unknown>> {
    * payload is not as `schema` says, and inside a step
    */
   waitFor<T = JsonValue>(name: string, options?: WaitForOptions<T>): Promise<T>;
+  /**
+   * Shows something of the turn while it runs, see `turns.events` (TRN-30): a piece of the answer, a tool call, progress.
+   * Stored in batches, in order, before the turn settles. Nobody must await it: it never rejects. It resolves at once, unless
+   * a mebibyte waits to be stored; awaiting it then slows the handler down to the store. Without effect once the attempt is over.
+   * @param event `type` is a name of your own, `data` JSON of up to 65,536 bytes
+   * @throws InvalidInputError for `type`, also for `settled` and `attempt`; StateSerializationError, TooLargeError for `data`
+   */
+  emit(event: EmittedEvent): Promise<void>;
 }
 
 export interface WaitForOptions<T> {

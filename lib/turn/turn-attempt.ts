@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { toErrorRecord } from './turn-error-record.js';
 import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from './turn.errors.js';
+import { ATTEMPT, type NewTurnEvent } from './turn-event.js';
+import { TurnEventWriter } from './turn-event-writer.js';
 import { Parked } from './turn-runner.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import {
@@ -42,6 +44,7 @@ export class TurnAttempt {
   private stop: Stop | null = null;
   private leaseEnd: number;
   private over = false;
+  private writer: TurnEventWriter | null = null;
 
   /** @param claimSentAt when the claim was sent, by `performance.now()`: the lease ran from then at the latest */
   constructor(
@@ -74,12 +77,14 @@ export class TurnAttempt {
       const outcome = await this.execute();
       // From here on the handler is done: it cannot be stopped any more, and its own settle is no news.
       this.over = true;
+      await this.writer?.close();
       if (outcome instanceof Parked) return await this.park(outcome.wait);
       return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (error) {
       return await this.conclude(error, next).catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
     } finally {
       this.over = true;
+      this.writer?.drop();
       clearInterval(renewing);
       clearTimeout(limit);
     }
@@ -111,6 +116,7 @@ export class TurnAttempt {
       this.runtime.runner.run(this.claimed, {
         signal: this.controller.signal,
         saveStep: (step) => this.whileLeased(() => this.runtime.ledger.saveStep(hold, step)),
+        emit: (event) => this.emit(event),
       }),
     );
     // A handler that does not listen to the signal is not waited for.
@@ -127,6 +133,7 @@ export class TurnAttempt {
     const { hold, turn } = this.claimed;
     if (error instanceof TurnFencedError) return { type: 'lost', error };
     if (this.stop?.why === 'lost') return { type: 'lost', error: this.stop.error };
+    await this.writer?.close();
     // A handler whose own turn was refused, because this process stops, is served by another one.
     if (this.stop?.why === 'shutdown' || error instanceof ShuttingDownError) {
       await this.giveBack(0);
@@ -158,6 +165,32 @@ export class TurnAttempt {
     } finally {
       // What the handler left running has nothing to write for any more.
       this.controller.abort(new TurnStoppedError('parked'));
+    }
+  }
+
+  private emit(event: NewTurnEvent): Promise<void> {
+    const { events } = this.runtime.settings;
+    if (!events || this.over || this.controller.signal.aborted) return Promise.resolve();
+    this.writer ??= new TurnEventWriter({
+      turnId: this.claimed.turn.id,
+      ...events,
+      store: (number, batch) => this.storeEvents(number, batch, events.ttlMs),
+    });
+    return this.writer.add(event);
+  }
+
+  private async storeEvents(number: number, events: readonly NewTurnEvent[], ttlMs: number): Promise<void> {
+    const { hold, turn } = this.claimed;
+    const restart = { type: ATTEMPT, data: { attempt: turn.failures + 1 } };
+    try {
+      const batch = { number, events, restart };
+      const last = await this.whileLeased(() => this.runtime.events.append(hold, batch, ttlMs));
+      const first = last - events.length + 1;
+      const stored = events.map((event, at) => ({ ...event, offset: first + at }));
+      this.runtime.stored.tell(turn.id, stored);
+    } catch (error) {
+      if (error instanceof TurnFencedError) this.abort({ why: 'lost', error });
+      throw error;
     }
   }
 

@@ -1,6 +1,7 @@
 import { type JsonValue } from '../common/json.js';
+import { type SessionsError } from '../common/sessions.error.js';
 import { TurnCancelledError, TurnFailedError, TurnSupersededError } from './turn.errors.js';
-import { type Turn } from './turn.js';
+import { type TerminalTurnStatus, type Turn } from './turn.js';
 
 /** What the caller of a turn gets: plain JSON without internals, fit to be an HTTP response as it is. */
 export interface TurnResult {
@@ -13,24 +14,46 @@ export interface TurnResult {
   readonly data?: JsonValue;
 }
 
+/** How a turn ended, however it did: what clients are told in its `settled` event. */
+export interface TurnEnd extends Pick<TurnResult, 'id' | 'sessionId'>, Partial<Pick<TurnResult, 'turnIndex' | 'data'>> {
+  readonly status: TerminalTurnStatus;
+  /** `null` without an answer in text; absent unless the turn succeeded. */
+  readonly reply?: string | null;
+  /** Of the error that a caller who waits gets; absent when the turn succeeded. */
+  readonly code?: string;
+  /** On superseded turns: the turn that took its place. */
+  readonly supersededBy?: string;
+}
+
 /** @throws TurnFailedError, TurnCancelledError, TurnSupersededError for a turn that ended without a result */
 export function toTurnResult(turn: Turn): TurnResult {
+  const { id, sessionId, status, turnIndex = 0, reply } = turn;
+  if (status !== 'awaiting-input' && status !== 'completed') throw errorOf(turn);
+  return {
+    id,
+    sessionId,
+    status,
+    turnIndex,
+    reply: reply?.text ?? null,
+    ...(reply?.data === undefined ? {} : { data: reply.data }),
+  };
+}
+
+/** @param turn that is over */
+export function toTurnEnd(turn: Turn): TurnEnd {
+  const { id, sessionId, supersededBy } = turn;
+  const status = turn.status as TerminalTurnStatus;
+  if (status === 'awaiting-input' || status === 'completed') return toTurnResult(turn);
+  return { id, sessionId, status, code: errorOf(turn).code, ...(supersededBy === undefined ? {} : { supersededBy }) };
+}
+
+function errorOf(turn: Turn): SessionsError {
   switch (turn.status) {
-    case 'awaiting-input':
-    case 'completed':
-      return {
-        id: turn.id,
-        sessionId: turn.sessionId,
-        status: turn.status,
-        turnIndex: turn.turnIndex ?? 0,
-        reply: turn.reply?.text ?? null,
-        ...(turn.reply?.data === undefined ? {} : { data: turn.reply.data }),
-      };
     case 'superseded':
-      throw new TurnSupersededError(turn.sessionId, turn.id, turn.supersededBy ?? '');
+      return new TurnSupersededError(turn.sessionId, turn.id, turn.supersededBy ?? '');
     case 'cancelled':
-      throw new TurnCancelledError(turn.sessionId, turn.id);
+      return new TurnCancelledError(turn.sessionId, turn.id);
     default:
-      throw new TurnFailedError(turn);
+      return new TurnFailedError(turn);
   }
 }

@@ -1,3 +1,4 @@
+import { type NewTurnEvent } from './turn-event.js';
 import { type ClaimedTurn, type TurnSettlement, type TurnWait } from './turn.store.js';
 import { type StoredStep } from './turn-step.js';
 
@@ -12,6 +13,8 @@ export interface TurnControl {
   readonly signal: AbortSignal;
   /** Stores a step under the attempt's fence. @returns the step that is stored, which may be an earlier one */
   saveStep(step: StoredStep): Promise<StoredStep>;
+  /** Stores the event before long. Never rejects; resolves later than at once when too much waits to be stored. */
+  emit(event: NewTurnEvent): Promise<void>;
 }
 
 /** How an attempt ends whose handler waits for a signal: nothing of it is held until that comes (TRN-13). */

@@ -1,6 +1,8 @@
 import { type SessionStore } from '../session/session-store.service.js';
 import { type LaneBell } from './lane-bell.js';
+import { type StoredEvents } from './stored-events.js';
 import { type TurnContexts } from './turn-contexts.js';
+import { type TurnEventLog } from './turn-event-log.js';
 import { type TurnQueue } from './turn-queue.js';
 import { type TurnRunner } from './turn-runner.js';
 import { type TurnSettings } from './turn.settings.js';
@@ -10,6 +12,8 @@ import { type TurnHints, type TurnLedger } from './turn.store.js';
 export abstract class TurnRuntime {
   abstract readonly ledger: TurnLedger;
   abstract readonly hints: TurnHints;
+  abstract readonly events: TurnEventLog;
+  abstract readonly stored: StoredEvents;
   abstract readonly queue: TurnQueue;
   abstract readonly bell: LaneBell;
   abstract readonly runner: TurnRunner;

@@ -120,6 +120,21 @@ export class TurnSignalTimeoutError extends SessionsError {
   }
 }
 
+/**
+ * The client has had the turn's last event, `settled`, so a stream would be empty (TRN-32). HTTP 204, which tells an
+ * EventSource not to connect again.
+ */
+export class TurnEventsEndedError extends SessionsError {
+  readonly code = 'TURN_EVENTS_ENDED';
+
+  constructor(
+    readonly sessionId: string,
+    readonly turnId: string,
+  ) {
+    super(`Turn ${turnId} is over, and there are no events after this one.`);
+  }
+}
+
 /** This process is stopping and waits for no more turns; an accepted turn goes on in another one (TRN-14). HTTP 503. */
 export class ShuttingDownError extends SessionsError {
   readonly code = 'SHUTTING_DOWN';

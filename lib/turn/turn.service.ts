@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { type Observable } from 'rxjs';
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
 import { stringifyWithin, toJson, toJsonObject } from '../common/json.js';
@@ -19,6 +20,8 @@ import {
   TurnListQuery,
   toTurnRequest,
 } from './turn.inputs.js';
+import { type TurnEvent, type TurnEventMessage, toOffset } from './turn-event.js';
+import { TurnEventReaders } from './turn-event-readers.js';
 import { toTurnResult, type TurnResult } from './turn-result.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type AcceptedTurn, type AcceptTurn } from './turn.store.js';
@@ -27,6 +30,9 @@ import { TurnWaiter } from './turn-waiter.js';
 
 const MAX_ATTRIBUTES_BYTES = 16_384;
 
+/** The log while events are switched off. */
+const NO_EVENTS = { read: () => Promise.resolve([]), last: () => Promise.resolve(0) };
+
 /**
  * The turns of every session: submit them, wait for them, look at them, cancel them. Injectable.
  *
@@ -34,10 +40,13 @@ const MAX_ATTRIBUTES_BYTES = 16_384;
  */
 export class TurnService {
   private readonly waiter: TurnWaiter;
+  private readonly readers: TurnEventReaders;
   private closing = false;
 
   constructor(private readonly runtime: TurnRuntime) {
-    this.waiter = new TurnWaiter(runtime.ledger, runtime.hints);
+    const { ledger, hints, events, stored, settings } = runtime;
+    this.waiter = new TurnWaiter(ledger, hints);
+    this.readers = new TurnEventReaders({ ledger, hints, stored, log: settings.events ? events : NO_EVENTS });
   }
 
   /**
@@ -115,14 +124,39 @@ export class TurnService {
     return { turn, accepted };
   }
 
+  /**
+   * What a turn's handler emits, from whichever process, and at last how the turn ended: for an `@Sse()` handler to return
+   * (TRN-32). It completes without `settled` when this process stops or the turn is deleted.
+   * @param options `after`: the client's Last-Event-ID header as it comes, or an offset; left out: from the first event
+   * @throws TurnNotFoundError; InvalidInputError; TurnEventsEndedError (204) for a client that has had `settled`
+   */
+  async events(
+    turnId: string,
+    { after }: { readonly after?: string | number | undefined } = {},
+  ): Promise<Observable<TurnEventMessage>> {
+    return this.readers.messages(checkedId(turnId), toOffset(after));
+  }
+
+  /**
+   * The same without HTTP, as fast as it is asked for (TRN-33). Aborting the signal ends it.
+   * @throws InvalidInputError; the iteration TurnNotFoundError
+   */
+  readEvents(
+    turnId: string,
+    options: { readonly after?: string | number | undefined; readonly signal?: AbortSignal | undefined } = {},
+  ): AsyncIterable<TurnEvent> {
+    const { after, signal = new AbortController().signal } = options;
+    return this.readers.events(checkedId(turnId), toOffset(after), signal);
+  }
+
   /** Takes no more turns; those that wait for one are told by `close`. */
   stopIntake(): void {
     this.closing = true;
   }
 
-  /** Ends the waiting of every caller with ShuttingDownError. */
-  close(): Promise<void> {
-    return this.waiter.close();
+  /** Ends the waiting of every caller with ShuttingDownError, and every stream of events. */
+  async close(): Promise<void> {
+    await Promise.all([this.waiter.close(), this.readers.close()]);
   }
 
   private async accept(

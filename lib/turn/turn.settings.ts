@@ -11,6 +11,13 @@ export interface RetrySettings {
   };
 }
 
+export interface TurnEventSettings {
+  /** Milliseconds for which a turn's events stay once it is over. */
+  readonly ttlMs: number;
+  readonly batchMs: number;
+  readonly batchBytes: number;
+}
+
 /** The `turns` part of the module's options with every default filled in. */
 export interface TurnSettings {
   readonly leaseMs: number;
@@ -27,5 +34,7 @@ export interface TurnSettings {
   readonly shutdownGraceMs: number;
   /** Of one attempt. */
   readonly timeoutMs: number | undefined;
+  /** `null`: what handlers emit is not stored. */
+  readonly events: TurnEventSettings | null;
   readonly generateId: IdGenerator;
 }

@@ -1,4 +1,18 @@
-import { Body, Controller, Get, Headers, Inject, Param, Post, Query, Req, UseGuards } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Get,
+  Headers,
+  HttpCode,
+  Inject,
+  Param,
+  Post,
+  Query,
+  Req,
+  Sse,
+  UseGuards,
+} from '@nestjs/common';
+import { type Observable } from 'rxjs';
 import {
   CurrentSession,
   InjectOrchestrator,
@@ -10,6 +24,7 @@ import {
   type SessionsAdapter,
   SessionStore,
   type Turn,
+  type TurnEventMessage,
   TurnNotFoundError,
   type TurnResult,
   TurnService,
@@ -61,6 +76,28 @@ export class ChatController {
       sessionId: session.id,
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     });
+  }
+
+  /** Answers at once; what becomes of the turn is at `turns/:id/events`. */
+  @Post('turns/submit')
+  @HttpCode(202)
+  @UseSession({ touch: false })
+  async submit(@CurrentSession() session: Session, @Body() { input }: SayDto): Promise<object> {
+    return toView(await this.desk.submit(input, { sessionId: session.id }));
+  }
+
+  /** The answer word by word, for an EventSource: it connects again by itself and goes on where it was. */
+  @Sse('turns/:id/events')
+  @UseSession({ touch: false })
+  async events(
+    @CurrentSession() session: Session,
+    @Param('id') id: string,
+    @Headers('last-event-id') after?: string,
+  ): Promise<Observable<TurnEventMessage>> {
+    const turn = await this.turns.get(id);
+    // Only those of the session that the guard has let in; others' turns look like unknown ones.
+    if (turn?.sessionId !== session.id) throw new TurnNotFoundError(id);
+    return this.turns.events(id, { after });
   }
 
   @Get('turns/:id')

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Intent, Orchestrator, reply, Route, type TurnContext, type TurnOutcome } from 'nestjs-agent-sessions';
 import { OrdersService } from './orders.service.js';
 
@@ -6,6 +7,10 @@ export interface Desk {
   /** Set while a refund is being talked through. */
   refund?: { step: 'order' | 'reason' | 'confirm'; orderId?: string; reason?: string };
 }
+
+const POLICY =
+  'You can send back what you bought within thirty days. We pay the money back within a week after the parcel has come, ' +
+  'and the postage as well when something is wrong with it.';
 
 type Turn = TurnContext<Desk>;
 type Answer = TurnOutcome<Desk>;
@@ -20,6 +25,7 @@ export class SupportDesk {
     if (state.refund) return 'refund';
     if (/\brefund|money back\b/i.test(input.text)) return 'refund';
     if (/\bwarehouse\b/i.test(input.text)) return 'warehouse';
+    if (/\bpolicy\b/i.test(input.text)) return 'policy';
     if (/\border\b|\bwhere is\b/i.test(input.text)) return 'status';
     if (/^\s*(hi|hello|good (morning|day|evening))\b/i.test(input.text)) return 'greeting';
     if (/^\s*(bye|goodbye|that's all)\b/i.test(input.text)) return 'goodbye';
@@ -46,6 +52,16 @@ export class SupportDesk {
     const orderId = numberIn(turn.input.text);
     if (!orderId) return reply('About which order shall I ask the warehouse?');
     return reply(await turn.step('ask warehouse', ({ signal }) => this.orders.askWarehouse(orderId, signal)));
+  }
+
+  /** Shown word by word as it is said, the way a model's answer comes. */
+  @Intent()
+  async policy(turn: Turn): Promise<Answer> {
+    for (const text of POLICY.split(/(?<= )/)) {
+      await turn.emit({ type: 'delta', data: { text } });
+      await delay(100, undefined, { signal: turn.signal });
+    }
+    return reply(POLICY);
   }
 
   /** Three steps: the order, the reason, a confirmation. */

@@ -2,6 +2,7 @@ import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { checkpointsPort } from './checkpoints.js';
 import { conversationsPort } from './conversations.js';
 import { documentsPort } from './documents.js';
+import { eventsPort } from './events.js';
 import { FileLock } from './file-lock.js';
 import { Journal } from './journal.js';
 import { lapseLeases } from './lane.js';
@@ -23,6 +24,7 @@ export function jsonFileAdapter({ file, clock = Date.now }: JsonFileOptions): Se
     sessions: sessionsPort(store),
     turns: turnsPort(store),
     hints: { subscribe: (listener) => store.subscribe(listener) },
+    events: eventsPort(store),
     checkpoints: checkpointsPort(store),
     conversations: conversationsPort(store),
     state: documentsPort(store),

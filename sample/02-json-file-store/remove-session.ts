@@ -21,5 +21,6 @@ export function removeSession(store: Store, sessionId: string): boolean {
 export function removeTurn(store: Store, row: TurnRow): void {
   for (const step of store.steps.by('turn', [row.turn.id])) store.steps.delete(step);
   for (const signal of store.signals.by('turn', [row.turn.id])) store.signals.delete(signal);
+  for (const batch of store.batches.by('turn', [row.turn.id])) store.batches.delete(batch);
   store.turns.delete(row);
 }

@@ -9,6 +9,7 @@ import {
   type StepKey,
   type StoredStep,
   type Turn,
+  type TurnEvent,
 } from 'nestjs-agent-sessions';
 import { type Key } from './sorted-index.js';
 import { Table } from './table.js';
@@ -20,6 +21,16 @@ export interface TurnRow {
   readonly waitStep?: StepKey;
   /** The fence that settled it. */
   readonly settledWith?: number;
+  /** How long its events stay once it is over; left out while it has none. */
+  readonly eventsTtlMs?: number;
+}
+
+/** What an attempt emitted at once. */
+export interface BatchRow {
+  readonly turnId: string;
+  readonly fence: number;
+  readonly number: number;
+  readonly events: readonly TurnEvent[];
 }
 
 /** Times are milliseconds since 1970. */
@@ -58,6 +69,8 @@ export class Tables {
   readonly turns = new Table((row: TurnRow) => [row.turn.id], {
     lane: ({ turn }) => [[turn.sessionId, turn.position]],
     settled: ({ turn: { settledAt, id } }) => (settledAt === undefined ? [] : [[ms(settledAt), id]]),
+    expiry: ({ turn: { settledAt, id }, eventsTtlMs }) =>
+      settledAt === undefined || eventsTtlMs === undefined ? [] : [[ms(settledAt) + eventsTtlMs, id]],
     open: ({ turn }) => (isOpen(turn) ? [[turn.sessionId, turn.position]] : []),
     key: ({ turn: { sessionId, idempotencyKey, position } }) =>
       idempotencyKey === undefined ? [] : [[sessionId, idempotencyKey, position]],
@@ -67,6 +80,9 @@ export class Tables {
   });
   readonly signals = new Table((row: { turnId: string; name: string; payload: JsonValue }) => [row.turnId, row.name], {
     turn: ({ turnId, name }) => [[turnId, name]],
+  });
+  readonly batches = new Table((row: BatchRow) => [row.turnId, lastOffset(row)], {
+    turn: (row) => [[row.turnId, lastOffset(row)]],
   });
 
   readonly messages = new Table(
@@ -86,6 +102,8 @@ export class Tables {
   });
   readonly leases = new Table((lease: LeaseRow) => [lease.name], {});
 }
+
+export const lastOffset = ({ events }: BatchRow): number => events[events.length - 1].offset;
 
 export const ms = (time: string): number => Date.parse(time);
 

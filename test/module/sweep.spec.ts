@@ -23,7 +23,16 @@ const BRIEF_KEYS = { idempotencySeconds: 1 };
 /** Never within the life of a test. */
 const NEW_YEAR = '0 0 1 1 *';
 
-const NOTHING: SweepCounts = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0, turns: 0, documents: 0 };
+const NOTHING: SweepCounts = {
+  runs: 0,
+  skipped: 0,
+  suspended: 0,
+  expired: 0,
+  purged: 0,
+  turns: 0,
+  events: 0,
+  documents: 0,
+};
 
 /** A cron job of the application's own. */
 @Injectable()

@@ -15,7 +15,7 @@ const DATABASES: readonly (readonly [name: string, options: () => DataSourceOpti
 ];
 
 /** What the migrations need for themselves, and what only MySQL has, for its indexes and locks. */
-const NOT_IN_ENTITIES = [`${TABLE_PREFIX}migrations`, `${TABLE_PREFIX}slot`, 'live_since', 'is_open'];
+const NOT_IN_ENTITIES = [`${TABLE_PREFIX}migrations`, `${TABLE_PREFIX}slot`, 'live_since', 'is_open', 'events_until'];
 
 describe.each(DATABASES)('the entities: %s', (_, options) => {
   const entities = sessionsEntities(TABLE_PREFIX);
@@ -100,7 +100,7 @@ describe.each(DATABASES)('the entities: %s', (_, options) => {
   }
 });
 
-async function fillEveryTable({ sessions, turns, checkpoints, conversations, state, leases }: SessionsAdapter) {
+async function fillEveryTable({ sessions, turns, events, checkpoints, conversations, state, leases }: SessionsAdapter) {
   const store = new SessionStore(sessions);
   await store.create({ id: 's', userId: 'ann', initialSurfaceId: 'web' });
   await store.create({ id: 'erased', userId: 'ann' });
@@ -109,6 +109,8 @@ async function fillEveryTable({ sessions, turns, checkpoints, conversations, sta
   const claimed = await turns.claim('s', claimRequest('worker'));
   if (!claimed) throw new Error('Nothing was claimed.');
   await turns.saveStep(claimed.hold, { iteration: 0, intent: 'answer', name: 'step', occurrence: 0, value: 1 });
+  const event = { type: 'delta', data: 'a' };
+  await events.append(claimed.hold, { number: 1, events: [event], restart: event }, 1000);
   await turns.signal('turn', 'go', 1);
   const checkpoint = { orchestrator: 'desk', sessionId: 's', turnIndex: 0, state: {}, lastRoute: [], signature: '' };
   await checkpoints.append({ ...checkpoint, version: '1', summarizedThrough: 0 }, 1);

@@ -13,6 +13,9 @@ const sessionsOf = (store: SessionsAdapter) => store.sessions as AtomicSessionSt
 const DRAFT = { id: 's', userId: 'u', attachedSurfaces: [], metadata: {} };
 const RULES: SurfaceRules = { policy: 'move', maxSurfaces: 1 };
 
+const event = { type: 'delta', data: null };
+const batch = { number: 1, events: [event], restart: event };
+
 /** Every method of every port. */
 const CALLS: Record<string, (store: SessionsAdapter) => Promise<unknown>> = {
   ping: (store) => store.ping(),
@@ -45,6 +48,11 @@ const CALLS: Record<string, (store: SessionsAdapter) => Promise<unknown>> = {
   'turns.get': ({ turns }) => turns.get('t'),
   'turns.list': ({ turns }) => turns.list({ sessionId: 's' }),
   'turns.due': ({ turns }) => turns.due(1),
+  'turns.purgeSettled': ({ turns }) => turns.purgeSettled(1, 1),
+  'events.append': ({ events }) => events.append(hold, batch, 1),
+  'events.read': ({ events }) => events.read('t', 0, 1),
+  'events.last': ({ events }) => events.last('t'),
+  'events.deleteExpired': ({ events }) => events.deleteExpired(1),
   'checkpoints.load': ({ checkpoints }) => checkpoints.load('o', 's'),
   'checkpoints.history': ({ checkpoints }) => checkpoints.history('o', 's'),
   'checkpoints.list': ({ checkpoints }) => checkpoints.list('o'),

@@ -1,6 +1,6 @@
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
 
-const PORTS = ['sessions', 'turns', 'checkpoints', 'conversations', 'state', 'leases'] as const;
+const PORTS = ['sessions', 'turns', 'events', 'checkpoints', 'conversations', 'state', 'leases'] as const;
 
 /** The same store, which notes each call as `port.method`, for example `sessions.fetchById`. */
 export function recordingAdapter(adapter: SessionsAdapter, calls: string[]): SessionsAdapter {

@@ -7,7 +7,10 @@ import {
 } from 'nestjs-agent-sessions';
 import { claimRequest, turnRequest } from './ledger-requests.js';
 
-type Ports = Pick<SessionsAdapter, 'sessions' | 'turns' | 'checkpoints' | 'conversations' | 'state' | 'leases'>;
+type Ports = Pick<
+  SessionsAdapter,
+  'sessions' | 'turns' | 'events' | 'checkpoints' | 'conversations' | 'state' | 'leases'
+>;
 
 /** Every operation of every port at least once. */
 export async function useEverything(ports: Ports): Promise<void> {
@@ -66,7 +69,7 @@ const CHECKPOINT = {
   summarizedThrough: 0,
 };
 
-async function useTurns({ turns }: Ports): Promise<void> {
+async function useTurns({ turns, events }: Ports): Promise<void> {
   const take = async (): Promise<TurnHold> => {
     const claimed = await turns.claim('s', claimRequest('a', { windows: { desk: 10 } }));
     if (!claimed) throw new Error('Nothing was claimed.');
@@ -76,6 +79,10 @@ async function useTurns({ turns }: Ports): Promise<void> {
   const hold = await take();
   await turns.renew(hold, 1000);
   await turns.saveStep(hold, { ...step, value: 1 });
+  const restart = { type: 'attempt', data: null };
+  await events.append(hold, { number: 1, events: [restart], restart }, 0);
+  await events.read(hold.turnId, 0, 10);
+  await events.last(hold.turnId);
   await turns.wait(hold, { signal: 'go', step: { ...step, name: 'go' } });
   await turns.signal(hold.turnId, 'go', 1);
   await turns.retry(await take(), { error: { name: 'Error', message: '' }, delayMs: 0 });
@@ -96,6 +103,7 @@ async function useTurns({ turns }: Ports): Promise<void> {
   await turns.cancel('replacing', 'cancel');
   await turns.cancel('keyed', 'cancel');
   await turns.due(10);
+  await events.deleteExpired(10);
   await turns.purgeSettled(0, 10);
   await turns.get('keyed');
   await turns.list({ sessionId: 's' });

@@ -120,5 +120,6 @@ export function newTurn(request: AcceptTurn, position: number, now: number): Tur
     settledAt: null,
     settledFence: null,
     dueAt: null,
+    eventTtl: null,
   };
 }

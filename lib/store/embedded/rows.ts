@@ -64,6 +64,19 @@ export interface TurnRow {
   /** The fence that settled it: tells a settle that is sent twice from one that is fenced. */
   readonly settledFence: number | null;
   readonly dueAt: number | null;
+  /** For how long the turn's events stay once it is over; null while it has none. */
+  readonly eventTtl: number | null;
+}
+
+/** A batch of events. */
+export interface TurnEventRow {
+  readonly turnId: string;
+  /** The offset of the last one of them. */
+  readonly lastOffset: number;
+  /** The attempt that emitted them, and the number of the batch within it. */
+  readonly fence: number;
+  readonly batch: number;
+  readonly events: string;
 }
 
 export interface StepRow {

@@ -12,6 +12,7 @@ import {
   type SignalRow,
   type StepRow,
   type TombstoneRow,
+  type TurnEventRow,
   type TurnRow,
 } from './rows.js';
 
@@ -86,6 +87,13 @@ export interface StepTable extends Table<StepRow, Omit<StepRow, 'value'>> {
   ofTurn(turnId: string): StepRow[];
 }
 
+export interface TurnEventTable extends Table<TurnEventRow, Pick<TurnEventRow, 'turnId' | 'lastOffset'>> {
+  /** The newest row of a turn. */
+  last(turnId: string): TurnEventRow | undefined;
+  /** In order: those that hold events after an offset, no more than what `limit` events need. */
+  select(turnId: string, after: number, limit: number): TurnEventRow[];
+}
+
 export interface DocumentTable extends Table<DocumentRow, StateAddress> {
   /** Removes at most `limit` documents that expired up to now. */
   deleteExpired(now: number, limit: number): number;
@@ -100,6 +108,7 @@ export interface Transaction {
   readonly turns: TurnTable;
   readonly steps: StepTable;
   readonly signals: Table<SignalRow, Pick<SignalRow, 'turnId' | 'name'>>;
+  readonly events: TurnEventTable;
   readonly checkpoints: CheckpointTable;
   readonly messages: MessageTable;
   readonly documents: DocumentTable;
@@ -108,10 +117,12 @@ export interface Transaction {
   /** Removes all rows of a session in every table, except its tombstone. */
   deleteSession(sessionId: string): void;
   /**
-   * Removes at most `limit` turns that settled before a time, the oldest first, with their steps and signals.
+   * Removes at most `limit` turns that settled before a time, the oldest first, with their steps, signals and events.
    * @returns how many went
    */
   deleteTurns(settledBefore: number, limit: number): number;
+  /** Removes the events of at most `limit` turns that have been over for longer than these stay. @returns of how many */
+  deleteExpiredEvents(limit: number): number;
   /** Hints, once committed, that a turn changed. */
   changed(turnId: string): void;
 }

@@ -4,7 +4,7 @@ import { HintEmitter } from '../hint-emitter.js';
 import { Journal, MemoryTable } from './memory-table.js';
 import { MemoryCheckpoints, MemoryDocuments, MemoryMessages } from './memory-contents.js';
 import { MemorySessions } from './memory-sessions.js';
-import { MemoryLanes, MemorySignals, MemorySteps, MemoryTurns } from './memory-turns.js';
+import { MemoryLanes, MemorySignals, MemorySteps, MemoryTurnEvents, MemoryTurns } from './memory-turns.js';
 
 /** The tables in the process's memory; gone with it. A transaction that throws is undone from its journal. */
 export class MemoryDatabase implements EmbeddedDatabase {
@@ -15,6 +15,7 @@ export class MemoryDatabase implements EmbeddedDatabase {
   private readonly turns = new MemoryTurns(this.journal);
   private readonly steps = new MemorySteps(this.journal);
   private readonly signals = new MemorySignals(this.journal);
+  private readonly events = new MemoryTurnEvents(this.journal);
   private readonly checkpoints = new MemoryCheckpoints(this.journal);
   private readonly messages = new MemoryMessages(this.journal);
   private readonly documents = new MemoryDocuments(this.journal);
@@ -55,14 +56,17 @@ export class MemoryDatabase implements EmbeddedDatabase {
   }
 
   private transaction(changed: Set<string>): Transaction {
-    const { sessions, lanes, turns, steps, signals, checkpoints, messages, documents, leases, tombstones } = this;
+    const { sessions, lanes, turns, steps, signals, events, checkpoints, messages, documents, leases, tombstones } =
+      this;
+    const now = Math.floor(this.clock());
     return {
-      now: Math.floor(this.clock()),
+      now,
       sessions,
       lanes,
       turns,
       steps,
       signals,
+      events,
       checkpoints,
       messages,
       documents,
@@ -70,6 +74,7 @@ export class MemoryDatabase implements EmbeddedDatabase {
       tombstones,
       deleteSession: (sessionId) => this.deleteSession(sessionId),
       deleteTurns: (settledBefore, limit) => this.deleteTurns(this.turns.settledBefore(settledBefore, limit)),
+      deleteExpiredEvents: (limit) => this.deleteEvents(this.turns.withExpiredEvents(now, limit)),
       changed: (turnId) => changed.add(turnId),
     };
   }
@@ -87,7 +92,16 @@ export class MemoryDatabase implements EmbeddedDatabase {
     for (const { id } of turns) {
       for (const step of this.steps.ofTurn(id)) this.steps.delete(step);
       for (const signal of this.signals.ofTurn(id)) this.signals.delete(signal);
+      for (const batch of this.events.ofTurn(id)) this.events.delete(batch);
       this.turns.delete(id);
+    }
+    return turns.length;
+  }
+
+  private deleteEvents(turns: readonly TurnRow[]): number {
+    for (const { id } of turns) {
+      for (const batch of this.events.ofTurn(id)) this.events.delete(batch);
+      this.turns.update(id, { eventTtl: null });
     }
     return turns.length;
   }

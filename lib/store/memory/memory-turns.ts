@@ -1,6 +1,6 @@
 import { isTerminal, type TurnStatus } from '../../turn/turn.js';
-import { type LaneRow, type SignalRow, type StepRow, type TurnRow } from '../embedded/rows.js';
-import { type LaneTable, type StepTable, type TurnTable } from '../embedded/tables.js';
+import { type LaneRow, type SignalRow, type StepRow, type TurnEventRow, type TurnRow } from '../embedded/rows.js';
+import { type LaneTable, type StepTable, type TurnEventTable, type TurnTable } from '../embedded/tables.js';
 import { GroupIndex, joined, type Journal, MemoryTable, SetIndex } from './memory-table.js';
 
 export class MemoryLanes extends MemoryTable<LaneRow, string> implements LaneTable {
@@ -35,6 +35,8 @@ export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTab
   private readonly all = new GroupIndex<TurnRow>((row) => row.position);
   private readonly opened = new GroupIndex<TurnRow>((row) => row.position);
   private readonly settled = new GroupIndex<TurnRow>((row) => row.settledAt ?? 0);
+  /** Those that are over and have events still, by the end of these. */
+  private readonly expiring = new GroupIndex<TurnRow>((row) => (row.settledAt ?? 0) + (row.eventTtl ?? 0));
   private readonly byKey = new Map<string, string>();
 
   constructor(journal: Journal) {
@@ -73,8 +75,15 @@ export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTab
     return oldest.filter(({ settledAt }) => settledAt !== null && settledAt < time);
   }
 
+  /** Those whose events have expired, the first ones first. */
+  withExpiredEvents(now: number, limit: number): readonly TurnRow[] {
+    const first = this.expiring.slice(ALL, 0, limit);
+    return first.filter(({ settledAt, eventTtl }) => (settledAt ?? 0) + (eventTtl ?? 0) <= now);
+  }
+
   protected override added(row: TurnRow): void {
     this.all.add(row.sessionId, row);
+    if (row.settledAt !== null && row.eventTtl !== null) this.expiring.add(ALL, row);
     if (isTerminal(row.status)) this.settled.add(ALL, row);
     else this.opened.add(row.sessionId, row);
     if (row.idempotencyKey !== null) this.byKey.set(joined(row.sessionId, row.idempotencyKey), row.id);
@@ -84,6 +93,7 @@ export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTab
     this.all.remove(row.sessionId, row);
     this.opened.remove(row.sessionId, row);
     this.settled.remove(ALL, row);
+    this.expiring.remove(ALL, row);
     if (row.idempotencyKey !== null) this.byKey.delete(joined(row.sessionId, row.idempotencyKey));
   }
 }
@@ -125,5 +135,38 @@ export class MemorySignals extends MemoryTable<SignalRow, Pick<SignalRow, 'turnI
 
   protected override removed(row: SignalRow): void {
     this.byTurn.remove(row.turnId, row);
+  }
+}
+
+export class MemoryTurnEvents
+  extends MemoryTable<TurnEventRow, Pick<TurnEventRow, 'turnId' | 'lastOffset'>>
+  implements TurnEventTable
+{
+  private readonly log = new GroupIndex<TurnEventRow>((row) => row.lastOffset);
+
+  constructor(journal: Journal) {
+    super(journal, (key) => joined(key.turnId, key.lastOffset));
+  }
+
+  last(turnId: string): TurnEventRow | undefined {
+    return this.log.of(turnId).at(-1);
+  }
+
+  select(turnId: string, after: number, limit: number): TurnEventRow[] {
+    const rows = this.log.slice(turnId, after + 1, limit);
+    const enough = rows.findIndex(({ lastOffset }) => lastOffset >= after + limit);
+    return enough === -1 ? [...rows] : rows.slice(0, enough + 1);
+  }
+
+  ofTurn(turnId: string): readonly TurnEventRow[] {
+    return [...this.log.of(turnId)];
+  }
+
+  protected override added(row: TurnEventRow): void {
+    this.log.add(row.turnId, row);
+  }
+
+  protected override removed(row: TurnEventRow): void {
+    this.log.remove(row.turnId, row);
   }
 }

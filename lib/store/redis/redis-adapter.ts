@@ -10,6 +10,7 @@ import { RedisHints } from './redis-hints.js';
 import { RedisLeases } from './redis-leases.js';
 import { RedisSessions } from './redis-sessions.js';
 import { RedisState } from './redis-state.js';
+import { RedisTurnEvents } from './redis-turn-events.js';
 import { RedisTurns } from './redis-turns.js';
 import { SCRIPTS } from './scripts/index.js';
 import { checkServer } from './server-check.js';
@@ -44,6 +45,7 @@ class RedisAdapter {
       sessions: new RedisSessions(database),
       turns: new RedisTurns(database, (turnId) => adapter.hints.tell(turnId)),
       hints: adapter.hints,
+      events: new RedisTurnEvents(database),
       checkpoints: new RedisCheckpoints(database),
       conversations: new RedisConversations(database),
       state: new RedisState(database),

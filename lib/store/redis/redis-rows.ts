@@ -37,6 +37,7 @@ const BLANK_TURN: TurnRow = {
   settledAt: null,
   settledFence: null,
   dueAt: null,
+  eventTtl: null,
 };
 
 const TURN_NUMBERS: ReadonlySet<string> = new Set([

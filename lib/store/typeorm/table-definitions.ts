@@ -8,6 +8,7 @@ import {
   type SignalRow,
   type StepRow,
   type TombstoneRow,
+  type TurnEventRow,
   type TurnRow,
 } from '../embedded/rows.js';
 
@@ -90,7 +91,11 @@ export const TABLES = {
       settledAt: 'integer?',
       settledFence: 'integer?',
       dueAt: 'integer?',
+      eventTtl: 'integer?',
     },
+  }),
+  turn_event: table<TurnEventRow>({
+    columns: { turnId: 'text key', lastOffset: 'integer key', fence: 'integer', batch: 'integer', events: 'text' },
   }),
   step: table<StepRow>({
     columns: {

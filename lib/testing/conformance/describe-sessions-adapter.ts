@@ -12,6 +12,7 @@ import { describeSessions } from './describe-sessions.js';
 import { describeSizes } from './describe-sizes.js';
 import { describeModels } from '../model/describe-models.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { describeTurnEvents } from './describe-turn-events.js';
 import { describeTurns } from './describe-turns.js';
 import { type ConformanceTarget, contextOf } from './target.js';
 
@@ -50,6 +51,7 @@ export function describeSessionsAdapter(
     describeDocuments(context);
     describeLeases(context);
     describeTurns(context);
+    describeTurnEvents(context);
     describeHostileValues(context);
     describeHostileNames(context);
     describeSizes(context);

@@ -8,6 +8,7 @@ import * as sessionFind from './session-find.js';
 import { DELETE_SESSION, ERASE_SESSION } from './session-removal.js';
 import { EXPIRE_STALE, PURGE_EXPIRED, SUSPEND_STALE } from './session-sweep.js';
 import { ACCEPT } from './turn-accept.js';
+import * as turnEvent from './turn-event-operations.js';
 import * as turnChange from './turn-change.js';
 import { CLAIM } from './turn-claim.js';
 import * as turnHold from './turn-hold.js';
@@ -23,7 +24,7 @@ export const SCRIPTS: readonly Script[] = [
   EXPIRE_STALE,
   PURGE_EXPIRED,
   SUSPEND_STALE,
-  ...[content, document, lease, sessionChange, sessionCreate, sessionFind, turnChange, turnHold].flatMap((scripts) =>
-    Object.values<Script>(scripts),
+  ...[content, document, lease, sessionChange, sessionCreate, sessionFind, turnChange, turnEvent, turnHold].flatMap(
+    (scripts) => Object.values<Script>(scripts),
   ),
 ];

@@ -57,6 +57,7 @@ local function end_turn(turn, status, changes)
     ended[field] = false
   end
   write(key('turn', turn.id), turn, ended)
+  if turn.eventTtl then redis.call('PEXPIRE', key('events', turn.id), turn.eventTtl) end
   redis.call('ZREM', open_key(turn.sessionId), turn.id)
   redis.call('ZADD', base .. 'settled', now, turn.id)
   changed(turn.id)
@@ -65,7 +66,7 @@ end
 -- Removes turns of one session with all that is keyed by them.
 local function remove_turns(session_id, turn_ids)
   for _, id in ipairs(turn_ids) do
-    redis.call('UNLINK', key('turn', id), key('steps', id), key('signals', id))
+    redis.call('UNLINK', key('turn', id), key('steps', id), key('signals', id), key('events', id))
     redis.call('ZREM', key('turns', session_id), id)
     redis.call('ZREM', base .. 'settled', id)
   end

@@ -12,6 +12,8 @@ import { fact, type Lock, type SessionTerm, type Unit } from './unit.js';
 const FIRST = 2;
 /** What is known of turns to delete; asked once, because the clock goes on. */
 const SETTLED = 'settled turns';
+/** As SETTLED, of turns whose events go. */
+const EXPIRED = 'expired events';
 
 export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTable {
   private readonly absent = new Set<string>();
@@ -131,7 +133,31 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     };
     remove('step', 'turn_id');
     remove('signal', 'turn_id');
+    remove('turn_event', 'turn_id');
     remove('turn', 'id');
+    return ids.length;
+  }
+
+  /** Of turns that nobody else is about to change. */
+  deleteExpiredEvents(now: number, limit: number): number {
+    const ids = this.unit.recall<readonly string[]>(EXPIRED, () => {
+      const over = statement(
+        `SELECT id FROM {turn} WHERE events_until <= ? ORDER BY events_until, id LIMIT ? ${this.unit.skipLocked}`,
+        now,
+        limit,
+      );
+      const take: Query['take'] = ({ rows }) => {
+        const found = rows.map(({ id }) => id as string);
+        this.unit.learn(EXPIRED, found);
+      };
+      return { queries: [{ ...over, take }] };
+    });
+    if (ids.length === 0) return 0;
+    const list = places(ids);
+    this.unit.bulk.push(
+      statement(`DELETE FROM {turn_event} WHERE turn_id IN (${list})`, ...ids),
+      statement(`UPDATE {turn} SET event_ttl = NULL WHERE id IN (${list})`, ...ids),
+    );
     return ids.length;
   }
 

@@ -82,11 +82,24 @@ export const CREATE_TABLES: readonly string[] = [
     settled_at BIGINT,
     settled_fence BIGINT,
     due_at BIGINT,
+    event_ttl BIGINT,
     is_open TINYINT GENERATED ALWAYS AS (IF(settled_at IS NULL, 1, NULL)) STORED,
+    events_until BIGINT GENERATED ALWAYS AS (settled_at + event_ttl) STORED,
     UNIQUE KEY {turn_position!} (session_id, position),
     UNIQUE KEY {turn_key!} (session_id, idempotency_key),
     KEY {turn_settled!} (settled_at),
-    KEY {turn_open!} (session_id, is_open, position)
+    KEY {turn_open!} (session_id, is_open, position),
+    KEY {turn_events!} (events_until)
+  ) ${OPTIONS}`,
+
+  // A batch of events, by the offset of the last one of them.
+  `CREATE TABLE {turn_event} (
+    turn_id ${ID} NOT NULL,
+    last_offset BIGINT NOT NULL,
+    fence BIGINT NOT NULL,
+    batch BIGINT NOT NULL,
+    events ${TEXT} NOT NULL,
+    PRIMARY KEY (turn_id, last_offset)
   ) ${OPTIONS}`,
 
   `CREATE TABLE {step} (

@@ -8,6 +8,7 @@ import {
   type SignalRow,
   type StepRow,
   type TombstoneRow,
+  type TurnEventRow,
   type TurnRow,
 } from '../../embedded/rows.js';
 import { TableSql } from './table-sql.js';
@@ -19,6 +20,7 @@ export const SQL = {
   turn: new TableSql<TurnRow>('turn'),
   step: new TableSql<StepRow>('step'),
   signal: new TableSql<SignalRow>('signal'),
+  turn_event: new TableSql<TurnEventRow>('turn_event'),
   checkpoint: new TableSql<CheckpointRow>('checkpoint'),
   message: new TableSql<MessageRow>('message'),
   document: new TableSql<DocumentRow>('document'),

@@ -7,6 +7,7 @@ import { LoadedLanes } from './loaded-lanes.js';
 import { LoadedMessages } from './loaded-messages.js';
 import { LoadedSessions } from './loaded-sessions.js';
 import { LoadedTable } from './loaded-table.js';
+import { LoadedTurnEvents } from './loaded-turn-events.js';
 import { LoadedSignals, LoadedSteps, LoadedTurns } from './loaded-turns.js';
 import { places, type Query, statement, type Statement } from './statement.js';
 import { SQL } from './tables-sql.js';
@@ -19,6 +20,7 @@ export class WorkTables {
   readonly lanes: LoadedLanes;
   readonly steps: LoadedSteps;
   readonly signals: LoadedSignals;
+  readonly events: LoadedTurnEvents;
   readonly checkpoints: LoadedCheckpoints;
   readonly messages: LoadedMessages;
   readonly documents: LoadedDocuments;
@@ -31,6 +33,7 @@ export class WorkTables {
     this.lanes = new LoadedLanes(unit);
     this.steps = new LoadedSteps(unit, this.turns);
     this.signals = new LoadedSignals(unit, this.turns);
+    this.events = new LoadedTurnEvents(unit, this.turns);
     this.checkpoints = new LoadedCheckpoints(unit, (sessionId) => this.stepsOfNext(sessionId));
     this.messages = new LoadedMessages(unit);
     this.documents = new LoadedDocuments(unit);
@@ -75,13 +78,15 @@ export class WorkTables {
   }
 
   private all(): Pick<LoadedTable<object, unknown>, 'changes' | 'reset'>[] {
-    const { sessions, lanes, turns, steps, signals, checkpoints, messages, documents, leases, tombstones } = this;
-    return [sessions, lanes, turns, steps, signals, checkpoints, messages, documents, leases, tombstones];
+    const { sessions, lanes, turns, steps, signals, events, checkpoints, messages, documents, leases, tombstones } =
+      this;
+    return [sessions, lanes, turns, steps, signals, events, checkpoints, messages, documents, leases, tombstones];
   }
 
   private transaction(): Transaction {
     const { unit } = this;
-    const { sessions, lanes, turns, steps, signals, checkpoints, messages, documents, leases, tombstones } = this;
+    const { sessions, lanes, turns, steps, signals, events, checkpoints, messages, documents, leases, tombstones } =
+      this;
     return {
       get now() {
         return unit.now;
@@ -91,6 +96,7 @@ export class WorkTables {
       turns,
       steps,
       signals,
+      events,
       checkpoints,
       messages,
       documents,
@@ -98,6 +104,7 @@ export class WorkTables {
       tombstones,
       deleteSession: (sessionId) => this.deleteSession(sessionId),
       deleteTurns: (settledBefore, limit) => this.turns.deleteSettled(settledBefore, limit),
+      deleteExpiredEvents: (limit) => this.turns.deleteExpiredEvents(unit.now, limit),
       changed: (turnId) => unit.changed.add(turnId),
     };
   }
@@ -130,6 +137,7 @@ export class WorkTables {
     return [
       ofTurns('step'),
       ofTurns('signal'),
+      ofTurns('turn_event'),
       ...['turn', 'checkpoint', 'message', 'document', 'session_surface', 'lane'].map((table) => ofSessions(table)),
       ofSessions('session', 'id'),
     ];

@@ -14,6 +14,7 @@ import { PostgresHints } from './postgres-hints.js';
 import { PostgresLeases } from './postgres-leases.js';
 import { PostgresSessions } from './postgres-sessions.js';
 import { PostgresState } from './postgres-state.js';
+import { PostgresTurnEvents } from './postgres-turn-events.js';
 import { PostgresTurns } from './postgres-turns.js';
 
 /** The store in a PostgreSQL database: every operation is one call of a function that a migration has made. */
@@ -41,6 +42,7 @@ export class PostgresAdapter {
       sessions: new PostgresSessions(database),
       turns: new PostgresTurns(database, (turnId) => hints.tell(turnId)),
       hints,
+      events: new PostgresTurnEvents(database),
       checkpoints: new PostgresCheckpoints(database),
       conversations: new PostgresConversations(database),
       state: new PostgresState(database),

@@ -67,12 +67,25 @@ export const CREATE_TABLES: readonly string[] = [
     "started_at" bigint,
     "settled_at" bigint,
     "settled_fence" bigint,
-    "due_at" bigint
+    "due_at" bigint,
+    "event_ttl" bigint
   ) WITH (fillfactor = 80)`,
   'CREATE UNIQUE INDEX {turn_position!} ON {turn} ("session_id", "position")',
   'CREATE UNIQUE INDEX {turn_key!} ON {turn} ("session_id", "idempotency_key") WHERE "idempotency_key" IS NOT NULL',
   'CREATE INDEX {turn_open!} ON {turn} ("session_id", "position") WHERE "settled_at" IS NULL',
   'CREATE INDEX {turn_settled!} ON {turn} ("settled_at") WHERE "settled_at" IS NOT NULL',
+  // When the events of a turn go.
+  'CREATE INDEX {turn_events!} ON {turn} (("settled_at" + "event_ttl")) WHERE "settled_at" + "event_ttl" IS NOT NULL',
+
+  // A batch of events, by the offset of the last one of them.
+  `CREATE TABLE {turn_event} (
+    "turn_id" text COLLATE "C" NOT NULL,
+    "last_offset" bigint NOT NULL,
+    "fence" bigint NOT NULL,
+    "batch" bigint NOT NULL,
+    "events" text COLLATE "C" NOT NULL,
+    PRIMARY KEY ("turn_id", "last_offset")
+  )`,
 
   `CREATE TABLE {step} (
     "turn_id" text COLLATE "C" NOT NULL,

@@ -62,12 +62,24 @@ export const CREATE_TABLES: readonly string[] = [
       "started_at" integer,
       "settled_at" integer,
       "settled_fence" integer,
-      "due_at" integer
+      "due_at" integer,
+      "event_ttl" integer
     )`,
   `CREATE UNIQUE INDEX {turn_position!} ON {turn} ("session_id", "position")`,
   `CREATE UNIQUE INDEX {turn_key!} ON {turn} ("session_id", "idempotency_key") WHERE "idempotency_key" IS NOT NULL`,
   `CREATE INDEX {turn_open!} ON {turn} ("session_id", "position") WHERE "settled_at" IS NULL`,
   `CREATE INDEX {turn_settled!} ON {turn} ("settled_at") WHERE "settled_at" IS NOT NULL`,
+  // When the events of a turn go.
+  `CREATE INDEX {turn_events!} ON {turn} ("settled_at" + "event_ttl") WHERE "event_ttl" IS NOT NULL`,
+  // A batch of events, by the offset of the last one of them.
+  `CREATE TABLE {turn_event} (
+      "turn_id" text NOT NULL,
+      "last_offset" integer NOT NULL,
+      "fence" integer NOT NULL,
+      "batch" integer NOT NULL,
+      "events" text NOT NULL,
+      PRIMARY KEY ("turn_id", "last_offset")
+    )`,
   `CREATE TABLE {step} (
       "turn_id" text NOT NULL,
       "iteration" integer NOT NULL,

@@ -5,7 +5,7 @@ import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 import { SqliteConnection, SqliteTable } from './sqlite-table.js';
 import { SqliteCheckpoints, SqliteDocuments, SqliteMessages } from './sqlite-contents.js';
 import { SqliteSessions } from './sqlite-sessions.js';
-import { SqliteLanes, SqliteSteps, SqliteTurns } from './sqlite-turns.js';
+import { SqliteLanes, SqliteSteps, SqliteTurnEvents, SqliteTurns } from './sqlite-turns.js';
 
 interface PendingWrite {
   readonly work: (tx: Transaction) => unknown;
@@ -28,7 +28,10 @@ const MAX_BATCH = 200;
  * alone. An answer is given only once its commit is on disk.
  */
 export class SqliteDatabase implements EmbeddedDatabase {
-  private readonly tables: Omit<Transaction, 'now' | 'deleteSession' | 'deleteTurns' | 'changed'>;
+  private readonly tables: Omit<
+    Transaction,
+    'now' | 'deleteSession' | 'deleteTurns' | 'deleteExpiredEvents' | 'changed'
+  >;
   private readonly lanes: SqliteLanes;
   private readonly connection: SqliteConnection;
   private readonly hints = new HintEmitter();
@@ -49,6 +52,7 @@ export class SqliteDatabase implements EmbeddedDatabase {
       turns: new SqliteTurns(connection),
       steps: new SqliteSteps(connection),
       signals: new SqliteTable(connection, 'signal'),
+      events: new SqliteTurnEvents(connection),
       checkpoints: new SqliteCheckpoints(connection),
       messages: new SqliteMessages(connection),
       documents: new SqliteDocuments(connection),
@@ -132,11 +136,13 @@ export class SqliteDatabase implements EmbeddedDatabase {
   }
 
   private transaction(changed: Set<string>): Transaction {
+    const now = this.now();
     return {
       ...this.tables,
-      now: this.now(),
+      now,
       deleteSession: (sessionId) => this.deleteSession(sessionId),
       deleteTurns: (settledBefore, limit) => this.deleteTurns(settledBefore, limit),
+      deleteExpiredEvents: (limit) => this.deleteExpiredEvents(now, limit),
       changed: (turnId) => changed.add(turnId),
     };
   }
@@ -151,6 +157,7 @@ export class SqliteDatabase implements EmbeddedDatabase {
     const turns = 'SELECT id FROM {turn} WHERE session_id = ?';
     remove(`DELETE FROM {step} WHERE turn_id IN (${turns})`);
     remove(`DELETE FROM {signal} WHERE turn_id IN (${turns})`);
+    remove(`DELETE FROM {turn_event} WHERE turn_id IN (${turns})`);
     for (const table of ['turn', 'checkpoint', 'message', 'document', 'lane']) {
       remove(`DELETE FROM {${table}} WHERE session_id = ?`);
     }
@@ -162,6 +169,15 @@ export class SqliteDatabase implements EmbeddedDatabase {
     const remove = (sql: string): number => this.connection.statement(sql).run(settledBefore, limit).changes;
     remove(`DELETE FROM {step} WHERE turn_id IN (${old})`);
     remove(`DELETE FROM {signal} WHERE turn_id IN (${old})`);
+    remove(`DELETE FROM {turn_event} WHERE turn_id IN (${old})`);
     return remove(`DELETE FROM {turn} WHERE id IN (${old})`);
+  }
+
+  private deleteExpiredEvents(now: number, limit: number): number {
+    const over = `SELECT id FROM {turn} WHERE event_ttl IS NOT NULL AND settled_at + event_ttl <= ?
+      ORDER BY settled_at + event_ttl, rowid LIMIT ?`;
+    const run = (sql: string): number => this.connection.statement(sql).run(now, limit).changes;
+    run(`DELETE FROM {turn_event} WHERE turn_id IN (${over})`);
+    return run(`UPDATE {turn} SET event_ttl = NULL WHERE id IN (${over})`);
   }
 }

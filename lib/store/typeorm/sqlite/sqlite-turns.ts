@@ -1,6 +1,6 @@
 import { isTerminal, type TurnStatus } from '../../../turn/turn.js';
-import { type LaneRow, type StepRow, type TurnRow } from '../../embedded/rows.js';
-import { type LaneTable, type StepTable, type TurnTable } from '../../embedded/tables.js';
+import { type LaneRow, type StepRow, type TurnEventRow, type TurnRow } from '../../embedded/rows.js';
+import { type LaneTable, type StepTable, type TurnEventTable, type TurnTable } from '../../embedded/tables.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
 export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTable {
@@ -75,5 +75,34 @@ export class SqliteSteps extends SqliteTable<StepRow, Omit<StepRow, 'value'>> im
 
   ofTurn(turnId: string): StepRow[] {
     return this.all(`SELECT ${this.columns} FROM {step} WHERE turn_id = ?`, turnId);
+  }
+}
+
+export class SqliteTurnEvents
+  extends SqliteTable<TurnEventRow, Pick<TurnEventRow, 'turnId' | 'lastOffset'>>
+  implements TurnEventTable
+{
+  constructor(connection: SqliteConnection) {
+    super(connection, 'turn_event');
+  }
+
+  last(turnId: string): TurnEventRow | undefined {
+    return this.one(
+      `SELECT ${this.columns} FROM {turn_event} WHERE turn_id = ? ORDER BY last_offset DESC LIMIT 1`,
+      turnId,
+    );
+  }
+
+  select(turnId: string, after: number, limit: number): TurnEventRow[] {
+    return this.all(
+      `SELECT ${this.columns} FROM {turn_event} WHERE turn_id = ? AND last_offset > ? AND last_offset <=
+         COALESCE((SELECT MIN(last_offset) FROM {turn_event} WHERE turn_id = ? AND last_offset >= ?), ?)
+       ORDER BY last_offset`,
+      turnId,
+      after,
+      turnId,
+      after + limit,
+      Number.MAX_SAFE_INTEGER,
+    );
   }
 }

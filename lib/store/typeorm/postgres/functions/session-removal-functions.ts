@@ -15,6 +15,7 @@ export const SESSION_REMOVAL_FUNCTIONS: readonly string[] = [
     PERFORM {changed_v1}(id) FROM {turn} WHERE session_id = of_session AND settled_at IS NULL;
     DELETE FROM {step} WHERE turn_id = ANY(turns);
     DELETE FROM {signal} WHERE turn_id = ANY(turns);
+    DELETE FROM {turn_event} WHERE turn_id = ANY(turns);
     DELETE FROM {turn} WHERE session_id = of_session;
     DELETE FROM {checkpoint} WHERE session_id = of_session;
     DELETE FROM {message} WHERE session_id = of_session;

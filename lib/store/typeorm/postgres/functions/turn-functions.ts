@@ -1,6 +1,7 @@
 import { TURN_ACCEPT_FUNCTIONS } from './turn-accept-functions.js';
 import { TURN_CLAIM_FUNCTIONS } from './turn-claim-functions.js';
 import { TURN_DUE_FUNCTIONS } from './turn-due-functions.js';
+import { TURN_EVENT_FUNCTIONS } from './turn-event-functions.js';
 import { TURN_HOLD_FUNCTIONS } from './turn-hold-functions.js';
 import { TURN_PURGE_FUNCTIONS } from './turn-purge-functions.js';
 import { TURN_SETTLE_FUNCTIONS } from './turn-settle-functions.js';
@@ -14,6 +15,7 @@ export const TURN_FUNCTIONS: readonly string[] = [
   ...TURN_CLAIM_FUNCTIONS,
   ...TURN_SETTLE_FUNCTIONS,
   ...TURN_HOLD_FUNCTIONS,
+  ...TURN_EVENT_FUNCTIONS,
   ...TURN_SIGNAL_FUNCTIONS,
   ...TURN_DUE_FUNCTIONS,
   ...TURN_PURGE_FUNCTIONS,

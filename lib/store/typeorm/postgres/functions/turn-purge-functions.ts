@@ -10,6 +10,7 @@ export const TURN_PURGE_FUNCTIONS: readonly string[] = [
   BEGIN
     DELETE FROM {step} WHERE turn_id = ANY(old);
     DELETE FROM {signal} WHERE turn_id = ANY(old);
+    DELETE FROM {turn_event} WHERE turn_id = ANY(old);
     DELETE FROM {turn} WHERE id = ANY(old);
     RETURN to_json(cardinality(old));
   END $$`,

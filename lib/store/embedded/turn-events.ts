@@ -1,0 +1,62 @@
+import { type TurnEventBatch, type TurnEventLog } from '../../turn/turn-event-log.js';
+import { type NewTurnEvent, type TurnEvent } from '../../turn/turn-event.js';
+import { type TurnHold } from '../../turn/turn.store.js';
+import { held } from './lane.js';
+import { type TurnEventRow } from './rows.js';
+import { type EmbeddedDatabase, type Transaction } from './tables.js';
+
+/** The events of an embedded store: one row a batch. */
+export class EmbeddedTurnEvents implements TurnEventLog {
+  constructor(private readonly db: EmbeddedDatabase) {}
+
+  append(hold: TurnHold, batch: TurnEventBatch, ttlMs: number): Promise<number> {
+    return this.db.write((tx) => appendEvents(tx, hold, batch, ttlMs));
+  }
+
+  read(turnId: string, after: number, limit: number): Promise<TurnEvent[]> {
+    return this.db.read((tx) => eventsOf(tx.events.select(turnId, after, limit), after, limit));
+  }
+
+  last(turnId: string): Promise<number> {
+    return this.db.read((tx) => tx.events.last(turnId)?.lastOffset ?? 0);
+  }
+
+  deleteExpired(limit: number): Promise<number> {
+    return this.db.write((tx) => tx.deleteExpiredEvents(limit));
+  }
+}
+
+function appendEvents(tx: Transaction, hold: TurnHold, batch: TurnEventBatch, ttlMs: number): number {
+  const { turn } = held(tx, hold);
+  const last = tx.events.last(turn.id);
+  if (last?.fence === hold.fence && last.batch >= batch.number) return last.lastOffset;
+  const events = last && last.fence !== hold.fence ? [batch.restart, ...batch.events] : batch.events;
+  const lastOffset = (last?.lastOffset ?? 0) + events.length;
+  tx.events.insert({
+    turnId: turn.id,
+    lastOffset,
+    fence: hold.fence,
+    batch: batch.number,
+    events: JSON.stringify(events),
+  });
+  if (turn.eventTtl !== ttlMs) tx.turns.update(turn.id, { eventTtl: ttlMs });
+  return lastOffset;
+}
+
+/** Those of some rows that stand after an offset. */
+export function eventsOf(
+  rows: readonly Pick<TurnEventRow, 'lastOffset' | 'events'>[],
+  after: number,
+  limit: number,
+): TurnEvent[] {
+  const events = rows.flatMap((row) => {
+    const batch = JSON.parse(row.events) as NewTurnEvent[];
+    return batch.map(({ type, data }, at): TurnEvent => ({
+      offset: row.lastOffset - batch.length + 1 + at,
+      type,
+      data,
+    }));
+  });
+  const from = events.findIndex(({ offset }) => offset > after);
+  return from === -1 ? [] : events.slice(from, from + limit);
+}

@@ -1,0 +1,45 @@
+import { type TurnEvent } from '../../turn/turn-event.js';
+import { type TurnEventBatch, type TurnEventLog } from '../../turn/turn-event-log.js';
+import { type TurnHold } from '../../turn/turn.store.js';
+import { eventsOf } from '../embedded/turn-events.js';
+import { type RedisDatabase } from './redis-database.js';
+import { APPEND_EVENTS, LAST_EVENT, READ_EVENTS } from './scripts/turn-event-operations.js';
+
+/** The events of turns in Redis, a stream each. */
+export class RedisTurnEvents implements TurnEventLog {
+  constructor(private readonly db: RedisDatabase) {}
+
+  async append(hold: TurnHold, { number, events, restart }: TurnEventBatch, ttlMs: number): Promise<number> {
+    const [last] = await this.db.run<[number]>(
+      APPEND_EVENTS,
+      hold.sessionId,
+      hold.turnId,
+      hold.fence,
+      number,
+      events.length,
+      JSON.stringify(events),
+      JSON.stringify(restart),
+      ttlMs,
+    );
+    return last;
+  }
+
+  async read(turnId: string, after: number, limit: number): Promise<TurnEvent[]> {
+    const [batches] = await this.db.run<[string[]]>(READ_EVENTS, turnId, after, after + limit);
+    const rows = Array.from({ length: batches.length / 2 }, (_, at) => ({
+      lastOffset: Number(batches[2 * at]),
+      events: batches[2 * at + 1],
+    }));
+    return eventsOf(rows, after, limit);
+  }
+
+  async last(turnId: string): Promise<number> {
+    const [last] = await this.db.run<[number]>(LAST_EVENT, turnId);
+    return last;
+  }
+
+  /** Redis does that. */
+  async deleteExpired(): Promise<number> {
+    return 0;
+  }
+}

@@ -1,0 +1,232 @@
+import 'reflect-metadata';
+import { Controller, Headers, type MessageEvent, Param, Sse } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { type Observable } from 'rxjs';
+import {
+  defineOrchestrator,
+  memoryAdapter,
+  reply,
+  type SessionsAdapter,
+  SessionsModule,
+  SessionStore,
+  type TurnContext,
+  TurnService,
+} from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { type Gate, gate } from '../support/running-application.js';
+import { type HttpApp, PLATFORMS } from './http-app.js';
+
+@Controller('turns')
+class TurnsController {
+  constructor(private readonly turns: TurnService) {}
+
+  @Sse(':id/events')
+  events(@Param('id') id: string, @Headers('last-event-id') after?: string): Promise<Observable<MessageEvent>> {
+    return this.turns.events(id, { after });
+  }
+}
+
+describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
+  let app: HttpApp;
+  let adapter: SessionsAdapter;
+  let url: string;
+  let turns: TurnService;
+  let goOn: Gate;
+
+  beforeEach(async () => {
+    goOn = gate();
+    adapter = memoryAdapter();
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        answer: async (turn: TurnContext) => {
+          await turn.emit({ type: 'delta', data: { text: 'line\nbreak' } });
+          await turn.emit({ type: 'delta', data: 'just text' });
+          await turn.emit({ type: 'ping' });
+          await goOn.pass(turn.signal);
+          await turn.emit({ type: 'delta', data: 3 });
+          return reply('done');
+        },
+      },
+    });
+    app = await start({
+      imports: [
+        SessionsModule.forRoot({ adapter, sweep: false, turns: { shutdownGraceMs: 50 } }),
+        SessionsModule.forFeature([desk]),
+      ],
+      controllers: [TurnsController],
+    });
+    await app.listen(0, '127.0.0.1');
+    url = await app.getUrl();
+    turns = app.get(TurnService);
+  });
+
+  afterEach(async () => {
+    goOn.open();
+    await app.close();
+  });
+
+  it('TRN-32 sends events as they come, with the offset as id, and ends with the terminal one', async () => {
+    const { id, sessionId } = await submit();
+    const stream = await connect(id);
+    expect(stream.response.headers.get('content-type')).toMatch(/^text\/event-stream/);
+    await eventually(() => stream.text.includes('id: 3'));
+    goOn.open();
+    await stream.over;
+
+    const settled = { id, sessionId, status: 'awaiting-input', turnIndex: 0, reply: 'done' };
+    expect(messagesIn(stream.text)).toEqual([
+      { id: '1', event: 'delta', data: JSON.stringify({ text: 'line\nbreak' }) },
+      { id: '2', event: 'delta', data: '"just text"' },
+      { id: '3', event: 'ping', data: 'null' },
+      { id: '4', event: 'delta', data: '3' },
+      { id: '5', event: 'settled', data: JSON.stringify(settled) },
+    ]);
+  });
+
+  it('TRN-32 resumes exactly after Last-Event-ID, before and after the turn is over', async () => {
+    const { id } = await submit();
+    const during = await connect(id, '2');
+    goOn.open();
+    await during.over;
+    const after = await connect(id, '2');
+    await after.over;
+    for (const { text } of [during, after]) {
+      expect(messagesIn(text).map((message) => message.id)).toEqual(['3', '4', '5']);
+    }
+    const last = await connect(id, '4');
+    await last.over;
+    expect(messagesIn(last.text).map(({ event }) => event)).toEqual(['settled']);
+  });
+
+  it('TRN-32 answers 204 to a client that has had the terminal event, so that it does not come again', async () => {
+    const { id } = await submit();
+    goOn.open();
+    await turns.result(id);
+    for (const after of ['5', '6', '1000']) {
+      const { response } = await connect(id, after);
+      expect(response.status).toBe(204);
+      expect(await response.text()).toBe('');
+    }
+  });
+
+  it('TRN-32 answers 404 for a turn that is unknown and 400 for an offset that is none, before it streams', async () => {
+    const { id } = await submit();
+    for (const [turnId, after, status, code] of [
+      ['unknown', undefined, 404, 'TURN_NOT_FOUND'],
+      [id, 'abc', 400, 'INVALID_INPUT'],
+    ] as const) {
+      const { response } = await connect(turnId, after);
+      expect(response.status).toBe(status);
+      expect(await response.json()).toMatchObject({ statusCode: status, code });
+    }
+  });
+
+  it('TRN-32 a client that goes away does not stop the turn, and is read for no longer', async () => {
+    const { id } = await submit();
+    const stream = await connect(id);
+    await eventually(() => stream.text.includes('id: 3'));
+    stream.leave();
+    const reads = jest.spyOn(adapter.events, 'read');
+    // Whoever still follows looks ten times a second.
+    await eventually(async () => {
+      reads.mockClear();
+      await new Promise((resolve) => setTimeout(resolve, 250));
+      return reads.mock.calls.length === 0;
+    });
+    expect(await turns.get(id)).toMatchObject({ status: 'running' });
+    goOn.open();
+    expect(await turns.result(id)).toMatchObject({ reply: 'done' });
+  });
+
+  it('TRN-32 sends a comment every 15 s, which is no event and leaves the place to resume at', async () => {
+    jest.useFakeTimers({ doNotFake: TIMERS.filter((timer) => timer !== 'setInterval' && timer !== 'clearInterval') });
+    try {
+      const { id } = await submit();
+      const stream = await connect(id, '1');
+      await eventually(() => stream.text.includes('id: 3'));
+      jest.advanceTimersByTime(45_000);
+      await eventually(() => stream.text.split('\n: \n').length - 1 >= 3);
+      goOn.open();
+      await stream.over;
+      expect(messagesIn(stream.text).map((message) => [message.id, message.event])).toEqual([
+        ['2', 'delta'],
+        ['3', 'ping'],
+        ['3', undefined],
+        ['3', undefined],
+        ['3', undefined],
+        ['4', 'delta'],
+        ['5', 'settled'],
+      ]);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('TRN-32 TRN-14 when the application stops, open streams end without a terminal event', async () => {
+    const { id } = await submit();
+    const stream = await connect(id);
+    await eventually(() => stream.text.includes('id: 3'));
+    await app.close();
+    await stream.over;
+    expect(messagesIn(stream.text).map((message) => message.id)).toEqual(['1', '2', '3']);
+  });
+
+  async function submit(): Promise<{ id: string; sessionId: string }> {
+    const session = await app.get(SessionStore).create({ userId: 'ann' });
+    const turn = await turns.submit('desk', 'go', { sessionId: session.id });
+    await eventually(async () => (await adapter.events.last(turn.id)) === 3);
+    return turn;
+  }
+
+  async function connect(turnId: string, after?: string): Promise<Stream> {
+    const leaving = new AbortController();
+    const response = await fetch(`${url}/turns/${turnId}/events`, {
+      headers: after === undefined ? {} : { 'last-event-id': after },
+      signal: leaving.signal,
+    });
+    const stream: Stream = { response, text: '', over: Promise.resolve(), leave: () => leaving.abort() };
+    if (response.status === 200 && response.body) stream.over = collect(response.body, stream);
+    return stream;
+  }
+});
+
+/** All that jest can replace. */
+const TIMERS = [
+  'Date',
+  'hrtime',
+  'nextTick',
+  'performance',
+  'queueMicrotask',
+  'setImmediate',
+  'clearImmediate',
+  'setInterval',
+  'clearInterval',
+  'setTimeout',
+  'clearTimeout',
+] as const;
+
+interface Stream {
+  readonly response: Response;
+  text: string;
+  over: Promise<void>;
+  readonly leave: () => void;
+}
+
+async function collect(body: ReadableStream<Uint8Array>, stream: Stream): Promise<void> {
+  const decoder = new TextDecoder();
+  try {
+    for await (const chunk of body) stream.text += decoder.decode(chunk, { stream: true });
+  } catch {
+    // The client has left.
+  }
+}
+
+/** What stands between empty lines, by field. */
+function messagesIn(text: string): Record<string, string>[] {
+  return text
+    .split('\n\n')
+    .map((block) => block.split('\n').filter((line) => line.includes(': ') && !line.startsWith(':')))
+    .filter((lines) => lines.length > 0)
+    .map((lines) => Object.fromEntries(lines.map((line) => line.split(/: (.*)/s, 2) as [string, string])));
+}

@@ -1,0 +1,543 @@
+import {
+  defineOrchestrator,
+  InvalidInputError,
+  memoryAdapter,
+  PermanentTurnError,
+  reply,
+  type SessionsAdapter,
+  StateSerializationError,
+  TooLargeError,
+  type TurnContext,
+  type TurnEvent,
+  TurnNotFoundError,
+  type TurnService,
+  type TurnsOptions,
+} from 'nestjs-agent-sessions';
+import {
+  type Application,
+  aborted,
+  gate,
+  LASTING_STORES,
+  LIVE_STORES,
+  rejection,
+  startApplication,
+} from '../support/running-application.js';
+import { eventually } from '../support/eventually.js';
+
+const WORDS = ['Order', ' 7', ' is', ' shipped', '.'];
+
+describe.each(LASTING_STORES)('the events of a turn over $name', ({ create }) => {
+  it('TRN-30 TRN-31 a process that runs no turns reads what another one emits, as it comes', async () => {
+    const open = create();
+    const [pass, release] = steps(2);
+    const worker = await start(open(), async (turn) => {
+      void turn.emit({ type: 'delta', data: { text: 'one' } });
+      await pass[0]();
+      void turn.emit({ type: 'delta', data: { text: 'two' } });
+      void turn.emit({ type: 'tool' });
+      await pass[1]();
+    });
+    const web = await startApplication({ adapter: open(), role: 'submit' });
+    const { id, sessionId } = await worker.turns.submit('desk', 'go', { sessionId: await worker.session() });
+    const seen = [worker, web].map(({ turns }) => follow(turns, id));
+
+    await eventually(() => seen.every(({ events }) => events.length === 1));
+    release[0]();
+    await eventually(() => seen.every(({ events }) => events.length === 3));
+    release[1]();
+    await Promise.all(seen.map(({ over }) => over));
+    const expected: TurnEvent[] = [
+      { offset: 1, type: 'delta', data: { text: 'one' } },
+      { offset: 2, type: 'delta', data: { text: 'two' } },
+      { offset: 3, type: 'tool', data: null },
+      { offset: 4, type: 'settled', data: { id, sessionId, status: 'awaiting-input', turnIndex: 0, reply: 'done' } },
+    ];
+    for (const { events } of seen) expect(events).toEqual(expected);
+    // And to those who come when it is over.
+    for (const { turns } of [worker, web]) expect(await all(turns, id)).toEqual(expected);
+  });
+
+  it('TRN-30 the terminal event is neither missing nor early, whoever reads and whenever the turn settles', async () => {
+    const open = create();
+    const worker = await start(open(), (turn) => {
+      for (let n = 1; n <= Number(turn.input.text); n += 1) void turn.emit({ type: 'delta', data: n });
+    });
+    const web = await startApplication({ adapter: open(), role: 'submit' });
+    const sessionIds = await Promise.all(Array.from({ length: 5 }, () => worker.session()));
+    for (let round = 0; round < 5; round += 1) {
+      const submitted = await Promise.all(
+        sessionIds.map((sessionId, at) => worker.turns.submit('desk', String(round * 5 + at), { sessionId })),
+      );
+      const streams = await Promise.all(
+        submitted.flatMap(({ id }) => [all(worker.turns, id), all(web.turns, id), all(web.turns, id)]),
+      );
+      for (const [at, events] of streams.entries()) {
+        const count = round * 5 + Math.floor(at / 3);
+        expect(events.map(({ type }) => type)).toEqual([...Array<string>(count).fill('delta'), 'settled']);
+        expect(events.map(({ offset }) => offset)).toEqual(events.map((_, index) => index + 1));
+      }
+    }
+  });
+});
+
+describe.each(LIVE_STORES)('the events of a turn over $name', ({ open }) => {
+  it('TRN-30 a further attempt says that the handler began again, and offsets go on', async () => {
+    const { turns, session } = await start(
+      open(),
+      (turn) => {
+        void turn.emit({ type: 'delta', data: `attempt ${turn.attempt}` });
+        if (turn.attempt < 3) throw new Error('not yet');
+      },
+      { retry: { attempts: 3, backoff: { type: 'fixed', delayMs: 1 } } },
+    );
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    expect((await all(turns, id)).map(({ offset, type, data }) => [offset, type, data]).slice(0, -1)).toEqual([
+      [1, 'delta', 'attempt 1'],
+      [2, 'attempt', { attempt: 2 }],
+      [3, 'delta', 'attempt 2'],
+      [4, 'attempt', { attempt: 3 }],
+      [5, 'delta', 'attempt 3'],
+    ]);
+  });
+
+  it('TRN-30 ends the stream of a turn that failed, was cancelled, superseded, or ended with its session', async () => {
+    const { pass, open: release } = gate();
+    const app = await start(open(), async (turn) => {
+      await turn.emit({ type: 'delta', data: 'so far' });
+      if (turn.input.text === 'fail') throw new PermanentTurnError('the password is hunter2');
+      await Promise.race([pass(), aborted(turn.signal)]);
+    });
+    const { turns } = app;
+    const submit = async (text: string, sessionId?: string) =>
+      turns.submit('desk', text, { sessionId: sessionId ?? (await app.session()) });
+
+    const failed = await submit('fail');
+    const cancelled = await submit('cancel');
+    const head = await submit('head');
+    const superseded = await submit('superseded', head.sessionId);
+    const holder = await submit('holder');
+    const expired = await submit('expired', holder.sessionId);
+    await eventually(async () => (await turns.get(cancelled.id))?.status === 'running');
+    const streams = [failed, cancelled, superseded, expired].map(({ id }) => all(turns, id));
+    await eventually(async () => (await app.adapter.events.last(cancelled.id)) === 1);
+    await turns.cancel(cancelled.id);
+    const survivor = await turns.submit('desk', 'later', { sessionId: head.sessionId, whenBusy: 'latest' });
+    await app.sessions.expire(holder.sessionId);
+    const ends = (await Promise.all(streams)).map((events) => events[events.length - 1]);
+    release();
+
+    const end = ({ id, sessionId }: { id: string; sessionId: string }, rest: object) => ({
+      type: 'settled',
+      data: { id, sessionId, ...rest },
+    });
+    expect(ends).toEqual([
+      { offset: 2, ...end(failed, { status: 'failed', code: 'TURN_FAILED' }) },
+      { offset: 2, ...end(cancelled, { status: 'cancelled', code: 'TURN_CANCELLED' }) },
+      {
+        offset: 1,
+        ...end(superseded, { status: 'superseded', code: 'TURN_SUPERSEDED', supersededBy: survivor.id }),
+      },
+      { offset: 1, ...end(expired, { status: 'cancelled', code: 'TURN_CANCELLED' }) },
+    ]);
+  });
+
+  it('TRN-32 goes on exactly after any offset, and has nothing after the end', async () => {
+    const { turns, session } = await start(open(), emitWords);
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    const events = await all(turns, id);
+    expect(events).toHaveLength(WORDS.length + 1);
+    for (let after = 0; after <= events.length + 1; after += 1) {
+      expect(await all(turns, id, after)).toEqual(events.slice(after));
+      expect(await all(turns, id, String(after))).toEqual(events.slice(after));
+    }
+  });
+
+  it('TRN-30 the events of a turn that is deleted end without a terminal one', async () => {
+    const { pass, open: release } = gate();
+    const app = await start(open(), async (turn) => {
+      await turn.emit({ type: 'delta', data: 'so far' });
+      await pass(turn.signal);
+    });
+    const { id, sessionId } = await app.turns.submit('desk', 'go', { sessionId: await app.session() });
+    const { events, over } = follow(app.turns, id);
+    await eventually(() => events.length === 1);
+    await app.sessions.delete(sessionId);
+    await over;
+    release();
+    expect(events.map(({ type }) => type)).toEqual(['delta']);
+    await rejection(all(app.turns, id), TurnNotFoundError);
+  });
+
+  it('TRN-30 TRN-13 a turn that waits keeps its events, and the attempt that goes on says so', async () => {
+    const { turns, session } = await start(open(), async (turn) => {
+      await turn.emit({ type: 'delta', data: 'Asking.' });
+      await turn.waitFor('approval');
+      await turn.emit({ type: 'delta', data: 'Approved.' });
+    });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    const { events, over } = follow(turns, id);
+    await eventually(async () => (await turns.get(id))?.status === 'waiting');
+    await eventually(() => events.length === 1);
+    await turns.signal(id, 'approval');
+    await over;
+    expect(events.map(({ type, data }) => (type === 'settled' ? type : data))).toEqual([
+      'Asking.',
+      { attempt: 1 },
+      'Asking.',
+      'Approved.',
+      'settled',
+    ]);
+  });
+
+  it('TRN-31 stores nothing while events are off; the terminal event comes all the same', async () => {
+    const { turns, session, adapter } = await start(open(), emitWords, { events: false });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    expect((await all(turns, id)).map(({ offset, type }) => [offset, type])).toEqual([[1, 'settled']]);
+    expect(await adapter.events.last(id)).toBe(0);
+  });
+});
+
+describe('emit', () => {
+  it.each<[string, unknown, new (...args: never[]) => Error]>([
+    ['no type', { data: 1 }, InvalidInputError],
+    ['an empty type', { type: '' }, InvalidInputError],
+    ['a type with a line end', { type: 'a\nb' }, InvalidInputError],
+    ['the type settled', { type: 'settled' }, InvalidInputError],
+    ['the type attempt', { type: 'attempt' }, InvalidInputError],
+    ['a date', { type: 'a', data: new Date() }, StateSerializationError],
+    ['a function deep within', { type: 'a', data: { b: [() => 1] } }, StateSerializationError],
+    ['more than 64 KiB', { type: 'a', data: 'x'.repeat(65_535) }, TooLargeError],
+  ])('TRN-30 throws at once for %s', async (_, event, type) => {
+    let thrown: unknown;
+    const { turns, session } = await start(memoryAdapter(), (turn) => {
+      try {
+        void turn.emit(event as { type: string });
+      } catch (error) {
+        thrown = error;
+      }
+      void turn.emit({ type: 'a', data: 'x'.repeat(65_534) });
+    });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    expect(await all(turns, id)).toHaveLength(2);
+    expect(thrown).toBeInstanceOf(type);
+  });
+
+  it('TRN-30 stores what data was when it was emitted, not what became of it', async () => {
+    const { turns, session } = await start(memoryAdapter(), (turn) => {
+      const progress = { done: 1 };
+      void turn.emit({ type: 'progress', data: progress });
+      progress.done = 2;
+    });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    expect((await all(turns, id))[0].data).toEqual({ done: 1 });
+  });
+
+  it('TRN-30 has no effect once the attempt is over, and does not reject', async () => {
+    const left: TurnContext[] = [];
+    const { turns, session, adapter } = await start(memoryAdapter(), async (turn) => {
+      left.push(turn);
+      await turn.emit({ type: 'delta', data: 'in time' });
+      if (turn.input.text === 'cancel') await aborted(turn.signal);
+    });
+    const settled = await turns.submit('desk', 'go', { sessionId: await session() });
+    await turns.result(settled.id);
+    const cancelled = await turns.submit('desk', 'cancel', { sessionId: await session() });
+    await eventually(() => left.length === 2);
+    await turns.cancel(cancelled.id);
+    await all(turns, cancelled.id);
+
+    for (const turn of left) await turn.emit({ type: 'delta', data: 'late' });
+    for (const { id } of [settled, cancelled]) {
+      expect((await all(turns, id)).map(({ data }) => data)).toEqual(['in time', expect.anything()]);
+      expect(await adapter.events.last(id)).toBe(1);
+    }
+  });
+
+  it('TRN-31 collects events for batchMs, or until there are batchBytes', async () => {
+    const batches: number[] = [];
+    const adapter = noting(memoryAdapter(), (size) => batches.push(size));
+    const { turns, session } = await start(
+      adapter,
+      async (turn) => {
+        for (let n = 0; n < 10; n += 1) void turn.emit({ type: 'delta', data: n });
+        await eventually(() => batches.length === 1);
+        // Each more than a half of batchBytes.
+        for (let n = 0; n < 4; n += 1) void turn.emit({ type: 'delta', data: 'x'.repeat(600) });
+      },
+      { events: { batchMs: 50, batchBytes: 1000 } },
+    );
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    expect(await all(turns, id)).toHaveLength(15);
+    expect(batches).toEqual([10, 2, 2]);
+  });
+
+  it('TRN-33 lets whoever awaits it wait while more than a mebibyte is not stored', async () => {
+    const store = gate();
+    const base = memoryAdapter();
+    const adapter = withAppend(base, async (...args) => {
+      await store.pass();
+      return base.events.append(...args);
+    });
+    let emitted = 0;
+    const { turns, session } = await start(adapter, async (turn) => {
+      for (; emitted < 40; emitted += 1) await turn.emit({ type: 'delta', data: 'x'.repeat(60_000) });
+    });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    await eventually(() => emitted === 17);
+    // It would have gone on by now.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(emitted).toBe(17);
+    store.open();
+    expect(await all(turns, id)).toHaveLength(41);
+  });
+
+  it('TRN-30 a store that refuses events for good does not harm the turn', async () => {
+    const adapter = withAppend(memoryAdapter(), () => Promise.reject(new Error('broken')));
+    const { turns, session } = await start(adapter, async (turn) => {
+      for (let n = 0; n < 100; n += 1) await turn.emit({ type: 'delta', data: n });
+    });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    expect((await all(turns, id)).map(({ type, offset }) => [type, offset])).toEqual([['settled', 1]]);
+  });
+
+  it('TRN-30 TRN-03 a worker that has lost its turn stops, and nothing it emits is stored', async () => {
+    const adapter = memoryAdapter();
+    const { pass, open: release } = gate();
+    const stopped: number[] = [];
+    const desk = (name: string, work: (turn: TurnContext) => Promise<void>) =>
+      defineOrchestrator({ name: 'desk', intents: { answer: async (turn) => (await work(turn), reply(name)) } });
+    // Its lease is not renewed.
+    const frozen = {
+      ...adapter,
+      turns: Object.assign(Object.create(adapter.turns) as typeof adapter.turns, {
+        renew: () => new Promise(() => {}),
+      }),
+    };
+    const first = await startApplication({
+      adapter: frozen,
+      orchestrators: [
+        desk('old', async (turn) => {
+          await turn.emit({ type: 'delta', data: 'old' });
+          await pass();
+          await turn.emit({ type: 'delta', data: 'too late' });
+          await aborted(turn.signal).catch(() => stopped.push(turn.attempt));
+        }),
+      ],
+      turns: { leaseMs: 300 },
+    });
+    const { id } = await first.turns.submit('desk', 'go', { sessionId: await first.session() });
+    await eventually(async () => (await adapter.events.last(id)) === 1);
+    const second = await startApplication({
+      adapter,
+      orchestrators: [desk('new', async (turn) => turn.emit({ type: 'delta', data: 'new' }))],
+    });
+    const { events, over } = follow(second.turns, id);
+    await over;
+    release();
+    await eventually(() => stopped.length === 1);
+    expect(events.map(({ data }) => data)).toEqual([
+      'old',
+      { attempt: 2 },
+      'new',
+      expect.objectContaining({ status: 'awaiting-input', reply: 'new' }),
+    ]);
+    expect(await adapter.events.last(id)).toBe(3);
+  });
+});
+
+describe('readers', () => {
+  it.each([['x'], ['-1'], ['1.5'], [''], [' 1'], [-1], [0.5], [Number.MAX_SAFE_INTEGER + 1], ['12345678901234567']])(
+    'TRN-32 refuses %j as an offset',
+    async (after) => {
+      const { turns } = await startApplication();
+      expect(() => turns.readEvents('t', { after })).toThrow(InvalidInputError);
+      await rejection(turns.events('t', { after }), InvalidInputError);
+    },
+  );
+
+  it('TRN-33 a hundred of them cost one read a batch, and those of the same process none', async () => {
+    const adapter = memoryAdapter();
+    let reads = 0;
+    const counting: SessionsAdapter = {
+      ...adapter,
+      events: Object.assign(Object.create(adapter.events) as typeof adapter.events, {
+        read: (...args: Parameters<typeof adapter.events.read>) => {
+          reads += 1;
+          return adapter.events.read(...args);
+        },
+      }),
+    };
+    const { pass, open: release } = gate();
+    const worker = await start(counting, async (turn) => {
+      await pass();
+      for (let n = 1; n <= 200; n += 1) {
+        void turn.emit({ type: 'delta', data: n });
+        if (n % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    });
+    const web = await startApplication({ adapter: counting, role: 'submit' });
+    for (const [app, atMost] of [
+      [web, 40],
+      [worker, 40],
+    ] as const) {
+      const { id } = await worker.turns.submit('desk', 'go', { sessionId: await worker.session() });
+      const readers = Array.from({ length: 100 }, () => follow(app.turns, id));
+      await eventually(async () => (await worker.turns.get(id))?.status === 'running');
+      reads = 0;
+      release();
+      await Promise.all(readers.map(({ over }) => over));
+      for (const { events } of readers) expect(events).toHaveLength(201);
+      expect(reads).toBeLessThan(atMost);
+    }
+  });
+
+  it('TRN-33 one that does not ask costs nothing, one that asks late gets everything', async () => {
+    const adapter = memoryAdapter();
+    const calls: string[] = [];
+    const noted: SessionsAdapter = {
+      ...adapter,
+      events: Object.assign(Object.create(adapter.events) as typeof adapter.events, {
+        read: (...args: Parameters<typeof adapter.events.read>) => {
+          calls.push('read');
+          return adapter.events.read(...args);
+        },
+      }),
+    };
+    const { turns, session } = await start(adapter, async (turn) => {
+      for (let n = 1; n <= 2000; n += 1) await turn.emit({ type: 'delta', data: n });
+    });
+    const web = await startApplication({ adapter: noted, role: 'submit' });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    const slow = web.turns.readEvents(id)[Symbol.asyncIterator]();
+    const first = await slow.next();
+    await turns.result(id);
+    calls.length = 0;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(calls).toEqual([]);
+
+    const rest: TurnEvent[] = [first.value as TurnEvent];
+    for (let next = await slow.next(); !next.done; next = await slow.next()) rest.push(next.value);
+    expect(rest.map(({ offset }) => offset)).toEqual(Array.from({ length: 2001 }, (_, at) => at + 1));
+    expect(rest[2000].type).toBe('settled');
+  });
+
+  it('TRN-32 one that leaves does not stop the turn, nor the others', async () => {
+    const { pass, open: release } = gate();
+    const { turns, session } = await start(memoryAdapter(), async (turn) => {
+      await turn.emit({ type: 'delta', data: 1 });
+      await pass();
+    });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    const leaving = new AbortController();
+    const [one, other] = [follow(turns, id, leaving.signal), follow(turns, id)];
+    await eventually(() => one.events.length === 1 && other.events.length === 1);
+    leaving.abort();
+    await one.over;
+    release();
+    await other.over;
+    expect(one.events).toHaveLength(1);
+    expect(other.events).toHaveLength(2);
+  });
+
+  it('TRN-32 TRN-14 when the process stops, streams end without a terminal event; another process goes on', async () => {
+    const adapter = memoryAdapter();
+    const { pass, open: release } = gate();
+    const first = await start(adapter, async (turn) => {
+      await turn.emit({ type: 'delta', data: 1 });
+      await pass(turn.signal);
+    });
+    const web = await startApplication({ adapter, role: 'submit' });
+    const { id } = await first.turns.submit('desk', 'go', { sessionId: await first.session() });
+    const { events, over } = follow(web.turns, id);
+    await eventually(() => events.length === 1);
+    await web.close();
+    await over;
+    expect(events).toHaveLength(1);
+    expect(await all(web.turns, id)).toEqual([]);
+    release();
+    expect(await all(first.turns, id, events[0].offset)).toMatchObject([{ offset: 2, type: 'settled' }]);
+  });
+
+  it('TRN-32 TRN-14 those of turns that end within the grace get their end', async () => {
+    const { pass, open: release } = gate();
+    const app = await start(
+      memoryAdapter(),
+      async (turn) => {
+        await turn.emit({ type: 'delta', data: 1 });
+        await pass();
+      },
+      { shutdownGraceMs: 10_000 },
+    );
+    const { id } = await app.turns.submit('desk', 'go', { sessionId: await app.session() });
+    const { events, over } = follow(app.turns, id);
+    await eventually(() => events.length === 1);
+    const closed = app.close();
+    release();
+    await Promise.all([closed, over]);
+    expect(events.map(({ type }) => type)).toEqual(['delta', 'settled']);
+  });
+
+  it('TRN-30 survives that every hint is lost', async () => {
+    const adapter = memoryAdapter();
+    const { turns, session } = await start({ ...adapter, hints: { subscribe: () => () => {} } }, emitWords);
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    expect(await all(turns, id)).toHaveLength(WORDS.length + 1);
+  });
+});
+
+/** An application with one orchestrator that does `work`, then answers. */
+function start(
+  adapter: SessionsAdapter,
+  work: (turn: TurnContext) => Promise<void> | void,
+  turns: TurnsOptions = {},
+): Promise<Application> {
+  const desk = defineOrchestrator({
+    name: 'desk',
+    intents: { answer: async (turn) => (await work(turn), reply('done')) },
+  });
+  return startApplication({ adapter, orchestrators: [desk], turns });
+}
+
+function emitWords(turn: TurnContext): void {
+  for (const text of WORDS) void turn.emit({ type: 'delta', data: { text } });
+}
+
+/** All events until the stream ends. */
+async function all(turns: TurnService, turnId: string, after?: string | number): Promise<TurnEvent[]> {
+  const events: TurnEvent[] = [];
+  for await (const event of turns.readEvents(turnId, { after })) events.push(event);
+  return events;
+}
+
+/** The events so far, and when the stream ends. */
+function follow(
+  turns: TurnService,
+  turnId: string,
+  signal?: AbortSignal,
+): { events: TurnEvent[]; over: Promise<void> } {
+  const events: TurnEvent[] = [];
+  const read = async (): Promise<void> => {
+    for await (const event of turns.readEvents(turnId, { signal })) events.push(event);
+  };
+  return { events, over: read() };
+}
+
+/** Places where a handler waits, and what lets it go on. */
+function steps(count: number): [pass: (() => Promise<void>)[], release: (() => void)[]] {
+  const gates = Array.from({ length: count }, () => gate());
+  return [gates.map(({ pass }) => pass), gates.map(({ open }) => open)];
+}
+
+/** The same store with another way to append events. */
+function withAppend(adapter: SessionsAdapter, append: SessionsAdapter['events']['append']): SessionsAdapter {
+  const { events } = adapter;
+  return { ...adapter, events: Object.assign(Object.create(events) as typeof events, { append }) };
+}
+
+/** The same store, which tells how many events each batch has. */
+function noting(adapter: SessionsAdapter, noted: (size: number) => void): SessionsAdapter {
+  return withAppend(adapter, (hold, batch, ttlMs) => {
+    noted(batch.events.length);
+    return adapter.events.append(hold, batch, ttlMs);
+  });
+}

@@ -83,7 +83,6 @@ export class TurnEventFeed {
   /** Takes what this process has just stored. */
   tell(events: readonly TurnEvent[]): void {
     if (!this.begun || this.isOver) return;
-    this.status = 'running';
     if (events[0].offset > this.last + 1) {
       // Somebody else has stored something before.
       this.hurry();
@@ -166,6 +165,8 @@ export class TurnEventFeed {
   private take(events: readonly TurnEvent[]): void {
     const fresh = events.filter(({ offset }) => offset > this.last);
     if (fresh.length === 0) return;
+    // It must have been, a moment ago.
+    this.status = 'running';
     if (fresh[0].offset !== this.last + 1) this.skipTo(fresh[0].offset - 1);
     for (const event of fresh) {
       // Readers share it.

@@ -78,10 +78,11 @@ describeMariadb('what the MySQL store reads', () => {
     ['erase', 60, () => sessions.erase('p-4011')],
     ['suspendStale of ten', 40, () => sessions.suspendStale(HOUR, 10)],
     ['expireStale of ten', 120, () => sessions.expireStale({ idleMs: HOUR, maxMs: HOUR }, 10)],
-    ['purgeExpired of ten', 300, () => sessions.purgeExpired(HOUR, 10)],
+    ['purgeExpired of ten', 320, () => sessions.purgeExpired(HOUR, 10)],
     ['due of ten', 40, () => store.ports.turns.due(10)],
     ['purgeSettled of ten', 150, () => store.ports.turns.purgeSettled(0, 10)],
     ['deleteExpired of ten', 40, () => store.ports.state.deleteExpired(10)],
+    ['deleteExpired of the events of ten turns', 60, () => store.ports.events.deleteExpired(10)],
   ])('PRF-09 finds by index what it needs: %s', expectFew);
 
   describe('of a session with a long history', () => {
@@ -96,6 +97,8 @@ describeMariadb('what the MySQL store reads', () => {
       ['checkpoints before one', 11, () => store.ports.checkpoints.history('desk', 'deep', { before, limit: 10 })],
       ['a page of messages', 11, () => store.ports.conversations.page('deep', { after: before, limit: 10 })],
       ['a window of messages', 14, () => store.ports.conversations.window('deep', 10)],
+      ['a page of events', 14, () => store.ports.events.read('turn-7', before, 10)],
+      ['the last event', 2, () => store.ports.events.last('turn-7')],
       ['accept', 20, () => accept('one')],
       ['accept with a key', 20, () => accept('two', { idempotency: { key: 'new', hash: '', ttlMs: HOUR } })],
       [
@@ -181,6 +184,7 @@ const DEEP_FILL: readonly string[] = [
      failures, accepted_at, settled_at)
    SELECT CONCAT('deep-', n), 'deep', n + 1, 'desk', '1', '{"input":{"text":""}}', '{}', CONCAT('key-', n), '',
      'completed', 0, ${START}, ${START}`,
+  `{turn_event} SELECT 'turn-7', n + 2, 1, n + 2, '[{"type":"delta","data":1}]'`,
   `{checkpoint} SELECT 'desk', 'deep', n, NULL, NULL, '{}', '[]', '', '1', 0, ${START}`,
   `{message} SELECT 'deep', n + 1, 'message', NULL, NULL, 'user', '{"content":"hi"}', ${START}`,
 ];
@@ -194,8 +198,10 @@ const FILL: readonly string[] = [
   "{session_surface} SELECT CONCAT('phone-', n), CONCAT('p-', n)",
   `{lane} SELECT CONCAT('p-', n), 2, 0, 1, NULL, NULL, NULL, IF(n % 500 = 0, ${START}, NULL), 0`,
   `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status, failures,
-     accepted_at, settled_at)
-   SELECT CONCAT('turn-', n), CONCAT('p-', n), 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, ${START}, ${START}`,
+     accepted_at, settled_at, event_ttl)
+   SELECT CONCAT('turn-', n), CONCAT('p-', n), 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, ${START}, ${START},
+     IF(n % 2 = 0, 0, NULL)`,
+  `{turn_event} SELECT CONCAT('turn-', n), 1, 1, 1, '[{"type":"delta","data":1}]'`,
   "{step} SELECT CONCAT('turn-', n), 0, 'answer', 'look up', 0, '1'",
   "{signal} SELECT CONCAT('turn-', n), 'go', '1'",
   `{checkpoint} SELECT 'desk', CONCAT('p-', n), 0, CONCAT('turn-', n), NULL, '{}', '[]', '', '1', 0, ${START}`,

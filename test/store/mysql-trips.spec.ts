@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { type ClaimedTurn, SessionStore, type TurnSettlement } from 'nestjs-agent-sessions';
+import { type ClaimedTurn, SessionStore, type TurnHold, type TurnSettlement } from 'nestjs-agent-sessions';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { noteTrips, openMysql, type OpenMysql } from '../support/mysql-database.js';
 import { describeMariadb } from '../support/servers.js';
@@ -11,9 +11,13 @@ const RULES = { policy: 'move', maxSurfaces: 16 } as const;
 describeMariadb('round trips of the MySQL store', () => {
   let store: OpenMysql;
   let count = 0;
+  let emitting: TurnHold;
 
   beforeAll(async () => {
     store = await openMysql(4);
+    await new SessionStore(store.sessions).create({ id: 'e', userId: 'emil' });
+    await store.ports.turns.accept(turnRequest('turn-e', { sessionId: 'e' }));
+    emitting = ((await store.ports.turns.claim('e', claimRequest('worker'))) as ClaimedTurn).hold;
     await new SessionStore(store.sessions).create({ id: 's', userId: 'ann' });
     for (let turn = 0; turn < 20; turn += 1) {
       await accept();
@@ -56,6 +60,11 @@ describeMariadb('round trips of the MySQL store', () => {
     ['attachSurface', 3, () => store.sessions.attachSurface('s', 'phone', RULES)],
     ['createOrAdopt beside another session', 5, () => store.sessions.createOrAdopt({ ...DRAFT, id: 't' }, RULES, 1000)],
     ['attachSurface that takes it from another session', 4, () => store.sessions.attachSurface('t', 'phone', RULES)],
+    ['append of events', 3, () => emit(1)],
+    ['append of more events', 3, () => emit(2)],
+    ['read of events', 1, () => store.ports.events.read('turn-e', 0, 100)],
+    ['the last event', 1, () => store.ports.events.last('turn-e')],
+    ['deletion of expired events', 3, () => store.ports.events.deleteExpired(10)],
     ['window', 3, () => store.ports.conversations.window('s', 10)],
     ['append of messages', 2, () => store.ports.conversations.append('s', [MESSAGE])],
     ['set of a document', 3, () => store.ports.state.set(ADDRESS, 1)],
@@ -73,6 +82,11 @@ describeMariadb('round trips of the MySQL store', () => {
     await operation();
     jest.restoreAllMocks();
     return trips.length;
+  }
+
+  function emit(number: number): Promise<number> {
+    const event = { type: 'delta', data: number };
+    return store.ports.events.append(emitting, { number, events: [event], restart: event }, 1000);
   }
 
   function accept(changes: Parameters<typeof turnRequest>[1] = {}): Promise<unknown> {

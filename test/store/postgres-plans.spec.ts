@@ -79,6 +79,10 @@ describePostgres('what the PostgreSQL store reads', () => {
     summarizedThrough: 0,
   };
 
+  const lost = { sessionId: 'p-7', turnId: 'turn-7', fence: 0 };
+  const event = { type: 'delta', data: 1 };
+  const batch = { number: 1, events: [event], restart: event };
+
   const finds: Operations = [
     ['a session', 1, () => sessions.fetchById('p-7')],
     ['the sessions of a user', 10, () => sessions.fetchMany({ userId: 'user-7' })],
@@ -104,6 +108,9 @@ describePostgres('what the PostgreSQL store reads', () => {
     ['the checkpoints of a session', 5, () => adapter.checkpoints.history('desk', 'p-7')],
     ['the first sessions with checkpoints', 20, () => adapter.checkpoints.list('desk', { limit: 10 })],
     ['a document', 5, () => adapter.state.get(address)],
+    ['a page of events', 3, () => adapter.events.read('turn-7', 0, 10)],
+    ['the end of the events', 2, () => adapter.events.read('turn-7', 2, 10)],
+    ['the last event', 5, () => adapter.events.last('turn-7')],
   ];
   const changes: Operations = [
     ['create', 20, () => sessions.create(draft({}), by('move'))],
@@ -129,6 +136,8 @@ describePostgres('what the PostgreSQL store reads', () => {
     ['expireStale of ten that are too old', 100, () => sessions.expireStale({ maxMs: HOUR }, 10)],
     ['purgeExpired of ten', 400, () => sessions.purgeExpired(HOUR, 10)],
     ['purgeSettled of ten', 150, () => adapter.turns.purgeSettled(0, 10)],
+    ['the events of ten turns that expired', 60, () => adapter.events.deleteExpired(10)],
+    ['an event that is refused', 5, () => adapter.events.append(lost, batch, HOUR).catch(() => 0)],
     ['a message', 10, () => adapter.conversations.append('p-7', [{ id: 'm', role: 'user', content: 'hello' }])],
     ['a checkpoint', 20, () => adapter.checkpoints.append(checkpoint, 1)],
     ['checkpoints that are pruned', 10, () => adapter.checkpoints.prune('desk', 'p-7', 0)],

@@ -37,7 +37,9 @@ describeRedis('what the Redis store asks for', () => {
     const { byClients } = await monitor.during(() => useEverything(recordingAdapter(store, calls)));
 
     expect(calls.length).toBeGreaterThan(50);
-    expect(byClients.map(([command]) => command)).toEqual(calls.map(() => 'evalsha'));
+    // Redis does that one by itself.
+    const sent = calls.filter((call) => call !== 'events.deleteExpired');
+    expect(byClients.map(([command]) => command)).toEqual(sent.map(() => 'evalsha'));
     expect(new Set(byClients.map(([, , keys, key]) => `${keys} ${key}`))).toEqual(new Set(['1 {agent-sessions}:']));
   });
 

@@ -50,6 +50,14 @@ describe('query plans of the SQLite store', () => {
     ],
     ['an idempotency key', /idempotency_key = \?/, 'turn_key (session_id=? AND idempotency_key=?)'],
     ['turns that settled long ago', /DELETE FROM turn WHERE id IN/, 'turn_settled (settled_at<?)'],
+    ['the last batch of events', /FROM turn_event .* ORDER BY last_offset DESC LIMIT 1/, 'turn_event_1 (turn_id=?)'],
+    [
+      'a page of events',
+      /FROM turn_event .* ORDER BY last_offset$/,
+      'turn_event_1 (turn_id=? AND last_offset>? AND last_offset<?)',
+    ],
+    ['where a page of events ends', /MIN\(last_offset\)/, 'turn_event_1 (turn_id=? AND last_offset>?)'],
+    ['turns whose events have expired', /UPDATE turn SET event_ttl = NULL/, 'turn_events (<expr><?)'],
     ['lanes that are due', /FROM lane WHERE attention_at/, 'lane_attention (attention_at>? AND attention_at<?)'],
     [
       'the latest checkpoint',

@@ -14,8 +14,11 @@ const FILL: readonly string[] = [
   `INSERT INTO {session_surface} SELECT surface, 'p-' || n FROM numbers, unnest(ARRAY['app', 'phone-' || n]) AS surface`,
   `INSERT INTO {lane} SELECT 'p-' || n, 2, 0, 1, NULL, NULL, NULL, CASE WHEN n % 500 = 0 THEN now.ms END, 0 FROM numbers, now`,
   `INSERT INTO {turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status,
-     failures, accepted_at, settled_at)
-   SELECT 'turn-' || n, 'p-' || n, 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, now.ms, now.ms FROM numbers, now`,
+     failures, accepted_at, settled_at, event_ttl)
+   SELECT 'turn-' || n, 'p-' || n, 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, now.ms, now.ms,
+     CASE WHEN n % 2 = 0 THEN 0 END FROM numbers, now`,
+  `INSERT INTO {turn_event} SELECT 'turn-' || n, batch, 1, batch, '[{"type":"delta","data":1}]'
+   FROM numbers, generate_series(1, 3) AS batch`,
   `INSERT INTO {step} SELECT 'turn-' || n, 0, 'answer', 'look up', 0, '1' FROM numbers`,
   `INSERT INTO {signal} SELECT 'turn-' || n, 'go', '1' FROM numbers`,
   `INSERT INTO {checkpoint} SELECT 'desk', 'p-' || n, 0, 'turn-' || n, NULL, '{}', '[]', '', '1', 0, now.ms FROM numbers, now`,

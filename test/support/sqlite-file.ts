@@ -1,13 +1,11 @@
 import Database from 'better-sqlite3';
-import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { embeddedPorts } from '../../lib/store/embedded/embedded-ports.js';
 import { SqliteDatabase } from '../../lib/store/typeorm/sqlite/sqlite-database.js';
 import { sqliteAdapter } from './stores.js';
 
 /** The store's ports over a connection that the test can look at. */
 export interface OpenFile {
-  readonly ports: Pick<SessionsAdapter, 'sessions' | 'turns' | 'hints' | 'checkpoints' | 'conversations' | 'state'> &
-    Pick<SessionsAdapter, 'leases'>;
+  readonly ports: ReturnType<typeof embeddedPorts>;
   readonly connection: Database.Database;
   /** Every statement that ran, in order. */
   readonly ran: string[];

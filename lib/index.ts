@@ -50,6 +50,9 @@ export {
 export { type SessionPage, SessionStore, type SessionStoreSettings } from './session/session-store.service.js';
 
 // Turns
+export { DrainOptions, LaneListQuery, type LaneScope } from './turn/lane.inputs.js';
+export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery } from './turn/lane.js';
+export { type LaneCounts, LaneService } from './turn/lane.service.js';
 export * from './turn/turn.errors.js';
 export { ExecuteOptions, SubmitOptions, type TurnInputLike, TurnListQuery } from './turn/turn.inputs.js';
 export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './turn/turn-event.js';
@@ -141,6 +144,7 @@ export {
 } from './store/memory/memory-adapter.js';
 export { type SessionsAdapter } from './sessions.adapter.js';
 export * as sessionLifecycle from './session/session.lifecycle.js';
+export { workerOf } from './turn/lane.js';
 export { userMessage } from './turn/user-message.js';
 export {
   type AtomicSessionStoreAdapter,

@@ -15,12 +15,16 @@ const ID = /^[A-Za-z0-9][A-Za-z0-9._:@/+=~-]{0,199}$/;
  * @throws InvalidInputError
  */
 export function assertId(value: unknown, path: string): asserts value is string {
-  if (typeof value !== 'string' || !ID.test(value)) {
+  if (!isId(value)) {
     throw new InvalidInputError(
       path,
       'must be 1 to 200 letters, digits or . _ : @ / + = ~ - and begin with a letter or digit.',
     );
   }
+}
+
+export function isId(value: unknown): value is string {
+  return typeof value === 'string' && ID.test(value);
 }
 
 /**

@@ -10,6 +10,7 @@ import {
 import { type SessionState } from '../session/session.js';
 import {
   IdempotencyConflictError,
+  LaneDrainingError,
   LaneFullError,
   SessionBusyError,
   TurnFencedError,
@@ -53,6 +54,7 @@ const ERRORS: Readonly<Record<string, (refusal: Refusal) => SessionsError>> = {
   TURN_SETTLED: (no) => new TurnSettledError(no.turn),
   IDEMPOTENCY_CONFLICT: (no) => new IdempotencyConflictError(no.session_id, no.turn_id),
   SESSION_BUSY: (no) => new SessionBusyError(no.session_id, no.turn_id, no.alive, iso(no.since)),
+  LANE_DRAINING: (no) => new LaneDrainingError(no.session_id),
   LANE_FULL: (no) => new LaneFullError(no.session_id, no.limit),
   CHECKPOINT_CONFLICT: (no) => new CheckpointConflictError(no.orchestrator, no.session_id, no.turn_index),
 };

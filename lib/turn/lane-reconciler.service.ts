@@ -38,7 +38,8 @@ export class LaneReconciler {
 
   private async reconcile(): Promise<void> {
     try {
-      await this.ringDue();
+      // A full batch may leave some behind: after an outage, or when all lanes go on again.
+      while ((await this.ringDue()) === BATCH && !this.stopped);
       this.failing = false;
     } catch (error) {
       // Once per outage, not once a second.

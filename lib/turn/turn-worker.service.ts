@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import { Logger } from '@nestjs/common';
-import { mintId } from '../common/ids.js';
 import { hashed } from '../common/log-id.js';
 import { emitActivity } from '../session/session-events.js';
 import { TurnAttempt } from './turn-attempt.js';
@@ -20,6 +21,9 @@ export class TurnWorker {
   private readonly logger = new Logger(TurnWorker.name);
   private readonly attempts = new Map<string, TurnAttempt>();
   private readonly unknown = new Set<string>();
+  /** What operators see of who holds a lane; the random part tells apart what has the same host name and process id. */
+  private readonly name = `${hostname()}-${process.pid}-${randomBytes(6).toString('hex')}`;
+  private claims = 0;
   private unsubscribe: (() => void) | null = null;
   private poll: NodeJS.Timeout | null = null;
   private stopping = false;
@@ -128,7 +132,7 @@ export class TurnWorker {
 
   private claimRequest(): ClaimRequest {
     return {
-      holder: mintId(),
+      holder: `${this.name}/${(this.claims += 1)}`,
       leaseMs: this.runtime.settings.leaseMs,
       maxAttempts: this.runtime.settings.retry.attempts,
       windows: this.runtime.runner.windows(),

@@ -207,6 +207,17 @@ export class LaneFullError extends SessionsError {
   }
 }
 
+/** The lane, or every lane, takes no further turns until it is resumed (TRN-11). HTTP 503. */
+export class LaneDrainingError extends SessionsError {
+  readonly code = 'LANE_DRAINING';
+  /** A guess, in milliseconds. */
+  readonly retryAfterMs = 5000;
+
+  constructor(readonly sessionId: string) {
+    super(`Session ${sessionId} takes no turns at present: its lane is draining.`);
+  }
+}
+
 /** No orchestrator of this name is registered in this process. HTTP 500: a mistake of the application. */
 export class UnknownOrchestratorError extends SessionsError {
   readonly code = 'UNKNOWN_ORCHESTRATOR';

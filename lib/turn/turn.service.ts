@@ -4,6 +4,7 @@ import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
 import { stringifyWithin, toJson, toJsonObject } from '../common/json.js';
 import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
+import { LaneService } from './lane.service.js';
 import { waitingSessions } from './running-turn.js';
 import {
   ShuttingDownError,
@@ -39,11 +40,14 @@ const NO_EVENTS = { read: () => Promise.resolve([]), last: () => Promise.resolve
  * Input is checked before anything is stored (InvalidInputError, StateSerializationError, TooLargeError).
  */
 export class TurnService {
+  /** The lanes in which turns wait: look at them, pause and drain them. */
+  readonly lanes: LaneService;
   private readonly waiter: TurnWaiter;
   private readonly readers: TurnEventReaders;
   private closing = false;
 
   constructor(private readonly runtime: TurnRuntime) {
+    this.lanes = new LaneService(runtime);
     const { ledger, hints, events, stored, settings } = runtime;
     this.waiter = new TurnWaiter(ledger, hints);
     this.readers = new TurnEventReaders({ ledger, hints, stored, log: settings.events ? events : NO_EVENTS });
@@ -53,7 +57,7 @@ export class TurnService {
    * Puts a turn at the end of its session's lane and returns at once.
    * @param orchestrator the name of the one that handles it
    * @throws UnknownOrchestratorError, SessionNotFoundError, SessionStateError, IdempotencyConflictError,
-   * SessionBusyError, LaneFullError, ShuttingDownError
+   * LaneDrainingError, SessionBusyError, LaneFullError, ShuttingDownError
    */
   async submit(orchestrator: string, input: TurnInputLike, options: SubmitOptions): Promise<Turn> {
     return this.accept(orchestrator, input, checkInput(SubmitOptions, options, 'options'), []);

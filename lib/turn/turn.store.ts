@@ -4,6 +4,7 @@ import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type NewMessage } from '../conversation/conversation.store.js';
 import { type Message } from '../conversation/message.js';
 import { type Session, type SessionChange } from '../session/session.js';
+import { type Lane, type LaneMode, type LanePage, type LaneQuery } from './lane.js';
 import { type StepKey, type StoredStep } from './turn-step.js';
 import {
   type CancelMode,
@@ -49,7 +50,7 @@ export interface AcceptedTurn {
 
 /** What a worker says of itself when it asks for the next turn of a lane. */
 export interface ClaimRequest {
-  /** New for every claim: tells a claim that is sent twice from a second claim. */
+  /** Names the worker, then a slash, then the claim: tells a claim that is sent twice from a second claim. */
   readonly holder: string;
   readonly leaseMs: number;
   /** A turn that failed or lapsed this often fails for good. */
@@ -131,6 +132,14 @@ export interface ChangedLane {
   readonly ring: boolean;
 }
 
+export interface LaneControl {
+  /** `null`: all lanes, on top of what each of them has. */
+  readonly sessionId: string | null;
+  readonly mode: LaneMode;
+  /** Sessions live in a foreign store, and the caller has checked this one there. */
+  readonly foreignSession?: boolean;
+}
+
 export interface TurnQuery {
   readonly sessionId: string;
   readonly status?: TurnStatus | readonly TurnStatus[];
@@ -163,13 +172,17 @@ export interface TurnQuery {
  * The first mark stays. Where a waiting or marked turn ends in the store, without its worker, `interrupt` keeps the
  * user's message in the conversation.
  *
+ * While a lane or all lanes are `paused`, claim and the claim of a settle give nothing, though the head be due or lapsed;
+ * while they are `draining`, accept takes nothing new (TRN-11).
+ *
  * A session that expires cancels its queued and waiting turns in the same commit (AtomicSessionStoreAdapter.expire).
  */
 export interface TurnLedger {
   /**
    * Puts a turn at the end of its lane. Checked in this order: the same id or idempotency key, then the session, then
-   * policy and limits.
-   * @throws IdempotencyConflictError, SessionNotFoundError, SessionStateError, SessionBusyError, LaneFullError
+   * whether its lane is draining, then policy and limits.
+   * @throws IdempotencyConflictError, SessionNotFoundError, SessionStateError, LaneDrainingError, SessionBusyError,
+   * LaneFullError
    */
   accept(request: AcceptTurn): Promise<AcceptedTurn>;
   /** The head of the lane when it is due and nobody else runs it, else `null`. */
@@ -195,8 +208,21 @@ export interface TurnLedger {
   /** In the order of the lane. */
   list(query: TurnQuery): Promise<Turn[]>;
   /**
+   * Pauses, drains or opens a lane, or all of them. Once it has returned, no claim of a lane that it paused succeeds, and
+   * nothing is accepted by one that drains; of all lanes: none that begins then. A lane that is opened is offered again.
+   * @throws SessionNotFoundError
+   */
+  control(control: LaneControl): Promise<{ readonly ring: boolean }>;
+  /** Cancels what is queued or waiting, as cancel does; a turn that runs goes on. @returns how many */
+  clear(sessionId: string): Promise<number>;
+  /** Open and empty when nothing is known of the session. */
+  lane(sessionId: string): Promise<Lane>;
+  /** Those that have open turns, by session id. Costs the page, however many sessions there are. */
+  lanes(query: LaneQuery): Promise<LanePage>;
+  /**
    * Sessions whose lanes somebody must look at now: work without a worker, a lapsed lease, a due retry or time-out.
-   * Each is left out of the next calls for a while that grows as long as nobody claims.
+   * Each is left out of the next calls for a while that grows as long as nobody claims. None while all lanes are paused; one
+   * that is paused itself is left out from the claim on that it refuses, until it is opened.
    */
   due(limit: number): Promise<string[]>;
   /**

@@ -2,6 +2,7 @@ import {
   type AcceptedTurn,
   type AcceptTurn,
   IdempotencyConflictError,
+  LaneDrainingError,
   LaneFullError,
   SessionBusyError,
   sessionLifecycle,
@@ -10,7 +11,8 @@ import {
   type Turn,
 } from 'nestjs-agent-sessions';
 import { endTurn, markTurn, stopTurn } from './change-turn.js';
-import { headOf, watch } from './lane.js';
+import { headOf, newLane, watch } from './lane.js';
+import { isAnyOf } from './lane-control.js';
 import { type Store } from './store.js';
 import { isLive, ms, type TurnRow } from './tables.js';
 
@@ -20,12 +22,13 @@ export function accept(store: Store, request: AcceptTurn): AcceptedTurn {
   assertTakesTurns(store, request);
 
   const { sessionId, maxQueued, idempotency } = request;
+  if (isAnyOf(store, sessionId, 'draining')) throw new LaneDrainingError(sessionId);
   const head = headOf(store, sessionId);
   if (head) makeWay(store, head, request);
   const queued = [...store.turns.by('open', [sessionId])].filter(({ turn }) => turn.status === 'queued');
   if (queued.length >= maxQueued) throw new LaneFullError(sessionId, maxQueued);
 
-  const lane = store.lanes.get(sessionId) ?? { sessionId, nextPosition: 1, fence: store.now, offers: 0 };
+  const lane = store.lanes.get(sessionId) ?? newLane(store, sessionId);
   const { turn } = store.turns.put({
     turn: newTurn(store, request, lane.nextPosition),
     idempotencyHash: idempotency?.hash,

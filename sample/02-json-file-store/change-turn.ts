@@ -48,11 +48,15 @@ export function putBack(
   return turn;
 }
 
-/** Cancels the turns of an expired session that nobody runs. */
-export function cancelParked(store: Store, sessionId: string): void {
+/** Cancels the turns of a lane that nobody runs. @returns how many */
+export function cancelParked(store: Store, sessionId: string): number {
+  let cancelled = 0;
   for (const row of store.turns.by('open', [sessionId])) {
-    if (row.turn.status !== 'running') stopTurn(store, row, 'cancel');
+    if (row.turn.status === 'running') continue;
+    stopTurn(store, row, 'cancel');
+    cancelled += 1;
   }
   const lane = store.lanes.get(sessionId);
   if (lane && !lane.running) watch(store, lane);
+  return cancelled;
 }

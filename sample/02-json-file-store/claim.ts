@@ -3,6 +3,7 @@ import { changeTurn, endTurn, isLastAttempt, stopTurn } from './change-turn.js';
 import { latestCheckpoint } from './checkpoints.js';
 import { windowOf } from './conversations.js';
 import { headOf, isDue, watch } from './lane.js';
+import { isPaused } from './lane-control.js';
 import { saveStep } from './steps.js';
 import { type Store } from './store.js';
 import { type LaneRow, type TurnRow } from './tables.js';
@@ -15,13 +16,14 @@ export function claim(store: Store, sessionId: string, request: ClaimRequest): C
     if (!lane || !row) return null;
     const { turn, waitStep } = row;
     if (turn.status !== 'running') {
-      if (!isDue(store, turn)) return null;
+      if (!isDue(store, turn) || isPaused(store, lane)) return null;
       if (waitStep) saveStep(store, turn.id, { ...waitStep, value: { received: false } });
       return give(store, lane, row, request);
     }
     if (lane.running && lane.running.leaseEnd > store.now) {
       return lane.running.holder === request.holder ? answer(store, lane, turn, request) : null;
     }
+    if (isPaused(store, lane)) return null;
     const failures = turn.failures + 1;
     if (!isLastAttempt(store, turn) && failures < request.maxAttempts) {
       return give(store, lane, row, request, failures);

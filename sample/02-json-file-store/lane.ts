@@ -5,8 +5,15 @@ import { type LaneRow, ms, type TurnRow } from './tables.js';
 /** How long a lane whose ring was lost waits until it is offered. */
 const LOST_RING_MS = 1000;
 
+/** The id of the row that stands for all lanes: no session has it. */
+export const ALL_LANES = '';
+
 export function headOf(store: Store, sessionId: string): TurnRow | undefined {
   return store.turns.first('open', [sessionId]);
+}
+
+export function newLane(store: Store, sessionId: string): LaneRow {
+  return { sessionId, nextPosition: 1, fence: store.now, offers: 0 };
 }
 
 /** Whether it waits for nothing but a worker. */
@@ -52,6 +59,7 @@ export function held(store: Store, { sessionId, turnId, fence }: TurnHold): Held
 /** The earliest first; each is put off until somebody claims. */
 export function dueLanes(store: Store, limit: number): string[] {
   const sessionIds: string[] = [];
+  if (store.lanes.get(ALL_LANES)?.mode === 'paused') return sessionIds;
   for (const lane of store.lanes.by('attention', [])) {
     if (lane.attentionAt! > store.now || sessionIds.length >= limit) break;
     sessionIds.push(lane.sessionId);

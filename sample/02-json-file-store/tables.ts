@@ -1,6 +1,7 @@
 import {
   type Checkpoint,
   type JsonValue,
+  type Lane,
   type Lease,
   type Message,
   type Session,
@@ -44,6 +45,8 @@ export interface LaneRow {
   readonly attentionAt?: number;
   /** How often `due` gave it since the last claim. */
   readonly offers: number;
+  /** Left out: open. */
+  readonly mode?: Lane['mode'];
 }
 
 export type LeaseRow = Lease & { readonly until: number };

@@ -8,9 +8,10 @@ import {
   type TurnQuery,
 } from 'nestjs-agent-sessions';
 import { accept } from './accept.js';
-import { type CancelMode, markTurn, putBack, stopTurn } from './change-turn.js';
+import { cancelParked, type CancelMode, markTurn, putBack, stopTurn } from './change-turn.js';
 import { claim } from './claim.js';
 import { dueLanes, headOf, held, watch } from './lane.js';
+import { controlLane, laneOf, pageOfLanes } from './lane-control.js';
 import { removeTurn } from './remove-session.js';
 import { settle } from './settle.js';
 import { saveStep } from './steps.js';
@@ -37,6 +38,10 @@ export const turnsPort = (store: Store): TurnLedger => ({
   cancel: (turnId, mode) => store.commit(() => cancel(store, turnId, mode)),
   get: (turnId) => store.read(() => store.turns.get(turnId)?.turn ?? null),
   list: (query) => store.read(() => list(store, query)),
+  control: (control) => store.commit(() => controlLane(store, control)),
+  clear: (sessionId) => store.commit(() => cancelParked(store, sessionId)),
+  lane: (sessionId) => store.read(() => laneOf(store, sessionId)),
+  lanes: (query) => store.read(() => pageOfLanes(store, query)),
   due: (limit) => store.commit(() => dueLanes(store, limit)),
   purgeSettled: (olderThanMs, limit) => store.commit(() => purgeSettled(store, store.now - olderThanMs, limit)),
 });

@@ -2,7 +2,8 @@ import { SessionNotFoundError, SessionStateError } from '../../session/session.e
 import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../../turn/turn.errors.js';
 import { type AcceptedTurn, type AcceptTurn } from '../../turn/turn.store.js';
 import { type CancelMode, type WhenBusy } from '../../turn/turn.js';
-import { assertNotErased, endTurn, isLapsed, newLane, restLane } from './lane.js';
+import { assertNotErased, endTurn, isLapsed, makeLane, restLane } from './lane.js';
+import { assertTakesTurns } from './lane-control.js';
 import { iso, toTurn } from './row-mapping.js';
 import { type LaneRow, type TurnRow } from './rows.js';
 import { stopTurn } from './stop-turn.js';
@@ -15,13 +16,14 @@ const STOPS: Partial<Record<WhenBusy, CancelMode>> = {
   replace: 'interrupt',
 };
 
-/** TurnLedger.accept: repeats first, then the session, then policy and limits, then the new turn. */
+/** TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn. */
 export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
   const known = tx.turns.get(request.id) ?? sameKey(tx, request);
   if (known) return { turn: toTurn(known), duplicate: true, ring: known.status === 'queued' };
 
   assertSessionTakesTurns(tx, request);
   const lane = tx.lanes.get(request.sessionId) ?? makeLane(tx, request.sessionId);
+  assertTakesTurns(tx, lane);
   const { depth, headChanges } = makeRoom(tx, request, lane);
 
   const turn = newTurn(request, lane.nextPosition, tx.now);
@@ -53,12 +55,6 @@ function assertSessionTakesTurns(tx: Transaction, request: AcceptTurn): void {
   if (!session) throw new SessionNotFoundError(sessionId);
   if (session.state === 'expired' || tx.now - session.createdAt > maxSessionLifetimeMs)
     throw new SessionStateError(sessionId, 'expired', 'accept a turn');
-}
-
-function makeLane(tx: Transaction, sessionId: string): LaneRow {
-  const lane = newLane(sessionId, tx.now);
-  tx.lanes.insert(lane);
-  return lane;
 }
 
 /** Makes room as `whenBusy` says. @returns the open turns that remain, and whether the lane gets another head */

@@ -2,6 +2,7 @@ import { type ClaimedTurn, type ClaimRequest } from '../../turn/turn.store.js';
 import { type WaitResult } from '../../turn/turn-step.js';
 import { readWindow } from './conversations.js';
 import { endTurn, isDue, isLapsed, restLane } from './lane.js';
+import { isPaused } from './lane-control.js';
 import { toCheckpoint, toSession, toStep, toTurn } from './row-mapping.js';
 import { type LaneRow, type TurnRow } from './rows.js';
 import { storeWaitResult } from './steps.js';
@@ -21,6 +22,7 @@ export function claimTurn(tx: Transaction, sessionId: string, request: ClaimRequ
     } else if (!isDue(head, tx.now)) {
       return null;
     }
+    if (isPaused(tx, lane)) return null;
     const ready = makeReady(tx, head, request);
     if (ready) return give(tx, lane, ready, request);
     restLane(tx, sessionId, lane.depth - 1);

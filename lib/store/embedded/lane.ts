@@ -1,5 +1,6 @@
 import { SessionNotFoundError } from '../../session/session.errors.js';
 import { TurnFencedError } from '../../turn/turn.errors.js';
+import { type LaneMode } from '../../turn/lane.js';
 import { type TurnHold } from '../../turn/turn.store.js';
 import { type SettledTurnStatus } from '../../turn/turn.js';
 import { type LaneRow, type TurnRow } from './rows.js';
@@ -15,19 +16,29 @@ export function assertNotErased(tx: Transaction, sessionId: string): void {
   if (tx.tombstones.get(sessionId)) throw new SessionNotFoundError(sessionId);
 }
 
+/** The id of the lane that stands for all of them: no session has it. */
+export const ALL_LANES = '';
+
+export function modeOfAll(tx: Transaction): LaneMode {
+  return tx.lanes.get(ALL_LANES)?.mode ?? 'open';
+}
+
 /** The lane of a session that is about to get its first turn. */
-export function newLane(sessionId: string, now: number): LaneRow {
-  return {
+export function makeLane(tx: Transaction, sessionId: string): LaneRow {
+  const lane: LaneRow = {
     sessionId,
     nextPosition: 1,
     depth: 0,
-    fence: now,
+    fence: tx.now,
     runningTurn: null,
     holder: null,
     leaseUntil: null,
     attentionAt: null,
     offers: 0,
+    mode: null,
   };
+  tx.lanes.insert(lane);
+  return lane;
 }
 
 export function isLapsed(lane: LaneRow, now: number): boolean {
@@ -91,19 +102,21 @@ export function hasFreeHead(tx: Transaction, sessionId: string): boolean {
   return head !== undefined && isDue(head, tx.now);
 }
 
-/** Cancels what is queued or waiting; a running turn goes on. */
-export function cancelOpenTurns(tx: Transaction, sessionId: string): void {
+/** Cancels what is queued or waiting; a running turn goes on. @returns how many */
+export function cancelOpenTurns(tx: Transaction, sessionId: string): number {
   const lane = tx.lanes.get(sessionId);
-  if (!lane) return;
+  if (!lane) return 0;
   const open = tx.turns.open(sessionId).filter((turn) => turn.id !== lane.runningTurn);
   for (const turn of open) endTurn(tx, turn, 'cancelled');
   const depth = lane.depth - open.length;
   if (lane.runningTurn === null) restLane(tx, sessionId, depth);
   else tx.lanes.update(sessionId, { depth });
+  return open.length;
 }
 
 /** Lanes to ring, each put off for a while that doubles until somebody claims: a backlog is not rung without end. */
 export function offerDueLanes(tx: Transaction, limit: number): string[] {
+  if (modeOfAll(tx) === 'paused') return [];
   return tx.lanes.due(tx.now, limit).map((lane) => {
     const pause = Math.min(RING_GRACE_MS * 2 ** lane.offers, MAX_OFFER_BACKOFF_MS);
     tx.lanes.update(lane.sessionId, { attentionAt: tx.now + pause, offers: lane.offers + 1 });

@@ -3,9 +3,17 @@ import { type JsonObject } from '../../common/json.js';
 import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message, type MessageDraft } from '../../conversation/message.js';
 import { type Session } from '../../session/session.js';
+import { type Lane, workerOf } from '../../turn/lane.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import { type Turn, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../turn/turn.js';
-import { type CheckpointRow, type MessageRow, type SessionRow, type StepRow, type TurnRow } from './rows.js';
+import {
+  type CheckpointRow,
+  type LaneViewRow,
+  type MessageRow,
+  type SessionRow,
+  type StepRow,
+  type TurnRow,
+} from './rows.js';
 
 /** Between rows and the domain's values: milliseconds and ISO times, JSON text and values, null and absent. */
 
@@ -59,11 +67,38 @@ export function toTurn(row: TurnRow): Turn {
     ...present('report', row.report, parse<JsonObject>),
     ...present('cancelMode', row.cancelMode),
     ...present('supersededBy', row.supersededBy),
-    ...present('waitingFor', row.waitSignal, (signal) => ({ signal, ...present('until', row.waitUntil, iso) })),
+    ...waitingFor(row.waitSignal, row.waitUntil),
     acceptedAt: iso(row.acceptedAt),
     ...present('startedAt', row.startedAt, iso),
     ...present('settledAt', row.settledAt, iso),
     ...present('dueAt', row.dueAt, iso),
+  };
+}
+
+export function toLane(row: LaneViewRow): Lane {
+  const { sessionId, turnId, status } = row;
+  const mode = row.mode ?? 'open';
+  if (turnId === null) return { sessionId, mode, queued: 0 };
+  // Behind the head everything is queued.
+  const isQueued = status === 'queued';
+  return {
+    sessionId,
+    mode,
+    queued: row.depth - (isQueued ? 0 : 1),
+    ...present('queuedSince', isQueued ? row.acceptedAt : row.nextAcceptedAt, iso),
+    head: {
+      id: turnId,
+      orchestrator: row.orchestrator ?? '',
+      status: status ?? 'queued',
+      failures: row.failures ?? 0,
+      ...present('cancelMode', row.cancelMode),
+      ...waitingFor(row.waitSignal, row.waitUntil),
+      acceptedAt: iso(row.acceptedAt ?? 0),
+      ...present('startedAt', row.startedAt, iso),
+      ...present('dueAt', row.dueAt, iso),
+      ...present('worker', row.holder, workerOf),
+      ...present('leaseUntil', row.leaseUntil, iso),
+    },
   };
 }
 
@@ -105,6 +140,10 @@ export function toMessageRow(
 ): MessageRow {
   const { id, role, content, name, metadata, toolCalls, toolCallId } = message;
   return { ...place, id, role, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };
+}
+
+function waitingFor(waitSignal: string | null, until: number | null): Pick<Turn, 'waitingFor'> {
+  return present('waitingFor', waitSignal, (signal) => ({ signal, ...present('until', until, iso) }));
 }
 
 function parse<T>(text: string): T {

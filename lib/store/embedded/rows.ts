@@ -1,5 +1,6 @@
 import { type MessageRole } from '../../conversation/message.js';
 import { type SessionState } from '../../session/session.js';
+import { type LaneMode } from '../../turn/lane.js';
 import { type CancelMode, type TurnStatus } from '../../turn/turn.js';
 
 /**
@@ -35,6 +36,8 @@ export interface LaneRow {
   readonly attentionAt: number | null;
   /** How often it was offered since the last claim. */
   readonly offers: number;
+  /** null: open. The row of the empty session id stands for all lanes, and has nothing else. */
+  readonly mode: Exclude<LaneMode, 'open'> | null;
 }
 
 export interface TurnRow {
@@ -78,6 +81,19 @@ export interface TurnEventRow {
   readonly batch: number;
   readonly events: string;
 }
+
+/** A lane and its head as they are shown; what the head has is null while there is none. */
+export interface LaneViewRow
+  extends
+    Pick<LaneRow, 'sessionId' | 'depth' | 'holder' | 'leaseUntil' | 'mode'>,
+    Nullable<Pick<TurnRow, 'orchestrator' | 'status' | 'failures' | 'cancelMode' | 'waitSignal' | 'waitUntil'>>,
+    Nullable<Pick<TurnRow, 'acceptedAt' | 'startedAt' | 'dueAt'>> {
+  readonly turnId: string | null;
+  /** Of the turn behind the head. */
+  readonly nextAcceptedAt: number | null;
+}
+
+type Nullable<Row> = { readonly [Property in keyof Row]: Row[Property] | null };
 
 export interface StepRow {
   readonly turnId: string;

@@ -6,6 +6,7 @@ import {
   type CheckpointRow,
   type DocumentRow,
   type LaneRow,
+  type LaneViewRow,
   type LeaseRow,
   type MessageRow,
   type SessionRow,
@@ -114,6 +115,10 @@ export interface Transaction {
   readonly documents: DocumentTable;
   readonly leases: Table<LeaseRow, string>;
   readonly tombstones: Table<TombstoneRow, string>;
+  /** Of a lane that may not be there. */
+  viewLane(sessionId: string): LaneViewRow;
+  /** Lanes that have open turns, by session id, from the one after `after`. */
+  viewOpenLanes(after: string, limit: number): LaneViewRow[];
   /** Removes all rows of a session in every table, except its tombstone. */
   deleteSession(sessionId: string): void;
   /**

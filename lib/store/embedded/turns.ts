@@ -1,4 +1,5 @@
 import { type JsonValue } from '../../common/json.js';
+import { type Lane, type LanePage, type LaneQuery } from '../../turn/lane.js';
 import { TurnNotFoundError } from '../../turn/turn.errors.js';
 import {
   type AcceptedTurn,
@@ -6,6 +7,7 @@ import {
   type ChangedLane,
   type ClaimedTurn,
   type ClaimRequest,
+  type LaneControl,
   type RenewedLease,
   type SettledTurn,
   type SignalledTurn,
@@ -20,8 +22,9 @@ import { type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, isTerminal, type Turn } from '../../turn/turn.js';
 import { acceptTurn } from './accept-turn.js';
 import { claimTurn } from './claim-turn.js';
-import { held, offerDueLanes, restLane } from './lane.js';
-import { toTurn } from './row-mapping.js';
+import { controlLane } from './lane-control.js';
+import { cancelOpenTurns, held, modeOfAll, offerDueLanes, restLane } from './lane.js';
+import { toLane, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
 import { releaseTurn, retryTurn, settleTurn } from './settle-turn.js';
 import { storeStep } from './steps.js';
@@ -91,6 +94,22 @@ export class EmbeddedTurnLedger implements TurnLedger {
   list({ sessionId, status, after = 0, limit = 50 }: TurnQuery): Promise<Turn[]> {
     const statuses = status === undefined ? null : typeof status === 'string' ? [status] : status;
     return this.db.read((tx) => tx.turns.select(sessionId, statuses, after, limit).map(toTurn));
+  }
+
+  control(control: LaneControl): Promise<{ ring: boolean }> {
+    return this.db.write((tx) => ({ ring: controlLane(tx, control) }));
+  }
+
+  clear(sessionId: string): Promise<number> {
+    return this.db.write((tx) => cancelOpenTurns(tx, sessionId));
+  }
+
+  lane(sessionId: string): Promise<Lane> {
+    return this.db.read((tx) => toLane(tx.viewLane(sessionId)));
+  }
+
+  lanes({ after = '', limit = 50 }: LaneQuery): Promise<LanePage> {
+    return this.db.read((tx) => ({ lanes: tx.viewOpenLanes(after, limit).map(toLane), mode: modeOfAll(tx) }));
   }
 
   due(limit: number): Promise<string[]> {

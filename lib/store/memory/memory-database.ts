@@ -1,4 +1,4 @@
-import { type LeaseRow, type TombstoneRow, type TurnRow } from '../embedded/rows.js';
+import { type LaneViewRow, type LeaseRow, type TombstoneRow, type TurnRow } from '../embedded/rows.js';
 import { type EmbeddedDatabase, type Transaction } from '../embedded/tables.js';
 import { HintEmitter } from '../hint-emitter.js';
 import { Journal, MemoryTable } from './memory-table.js';
@@ -72,10 +72,35 @@ export class MemoryDatabase implements EmbeddedDatabase {
       documents,
       leases,
       tombstones,
+      viewLane: (sessionId) => this.viewLane(sessionId),
+      viewOpenLanes: (after, limit) => this.turns.openSessions(after, limit).map((id) => this.viewLane(id)),
       deleteSession: (sessionId) => this.deleteSession(sessionId),
       deleteTurns: (settledBefore, limit) => this.deleteTurns(this.turns.settledBefore(settledBefore, limit)),
       deleteExpiredEvents: (limit) => this.deleteEvents(this.turns.withExpiredEvents(now, limit)),
       changed: (turnId) => changed.add(turnId),
+    };
+  }
+
+  private viewLane(sessionId: string): LaneViewRow {
+    const lane = this.lanes.get(sessionId);
+    const [head, next] = this.turns.firstOpen(sessionId, 2);
+    return {
+      sessionId,
+      mode: lane?.mode ?? null,
+      depth: lane?.depth ?? 0,
+      holder: lane?.holder ?? null,
+      leaseUntil: lane?.leaseUntil ?? null,
+      turnId: head?.id ?? null,
+      orchestrator: head?.orchestrator ?? null,
+      status: head?.status ?? null,
+      failures: head?.failures ?? null,
+      cancelMode: head?.cancelMode ?? null,
+      waitSignal: head?.waitSignal ?? null,
+      waitUntil: head?.waitUntil ?? null,
+      acceptedAt: head?.acceptedAt ?? null,
+      startedAt: head?.startedAt ?? null,
+      dueAt: head?.dueAt ?? null,
+      nextAcceptedAt: next?.acceptedAt ?? null,
     };
   }
 

@@ -51,6 +51,19 @@ export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTab
     return [...this.opened.of(sessionId)];
   }
 
+  firstOpen(sessionId: string, limit: number): readonly TurnRow[] {
+    return this.opened.slice(sessionId, 0, limit);
+  }
+
+  /** Sessions that have open turns, by id. */
+  openSessions(after: string, limit: number): string[] {
+    return this.opened
+      .names()
+      .filter((id) => id > after)
+      .sort()
+      .slice(0, limit);
+  }
+
   byIdempotencyKey(sessionId: string, key: string): TurnRow | undefined {
     const id = this.byKey.get(joined(sessionId, key));
     return id === undefined ? undefined : this.rows.get(id);

@@ -4,9 +4,10 @@ import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message } from '../../conversation/message.js';
 import { type Session, type SessionChange, type SessionState } from '../../session/session.js';
 import { type StepKey, type StoredStep } from '../../turn/turn-step.js';
-import { iso, toMessage, toSession, toSessionRow, toTurn } from '../embedded/row-mapping.js';
-import { type SessionRow, type TurnRow } from '../embedded/rows.js';
-import { type Turn } from '../../turn/turn.js';
+import { type Lane } from '../../turn/lane.js';
+import { iso, toLane, toMessage, toSession, toSessionRow, toTurn } from '../embedded/row-mapping.js';
+import { type LaneRow, type SessionRow, type TurnRow } from '../embedded/rows.js';
+import { type CancelMode, type Turn, type TurnStatus } from '../../turn/turn.js';
 
 /** A hash as Redis gives it: fields and values by turns; empty when there is none. */
 export type Fields = readonly (string | number)[];
@@ -64,6 +65,42 @@ const META = 'm:';
 
 export function turnOf(fields: Fields): Turn {
   return toTurn({ ...BLANK_TURN, ...Object.fromEntries(entries(fields, TURN_NUMBERS)) });
+}
+
+/** What is shown of a lane, as a script gives it. */
+export type StoredLaneView = readonly [
+  sessionId: string,
+  lane: readonly [mode: LaneRow['mode'], holder: string | null, leaseUntil: string | null],
+  depth: number,
+  head: readonly (string | null)[] | null,
+  nextAcceptedAt: string | null,
+];
+
+export function laneOf([sessionId, [mode, holder, leaseUntil], depth, head, nextAcceptedAt]: StoredLaneView): Lane {
+  const [turnId, orchestrator, status, failures, cancelMode, waitSignal, waitUntil, ...times] = head ?? [];
+  const [acceptedAt, startedAt, dueAt] = times;
+  return toLane({
+    sessionId,
+    mode,
+    depth,
+    holder,
+    leaseUntil: number(leaseUntil),
+    turnId: turnId ?? null,
+    orchestrator: orchestrator ?? null,
+    status: (status ?? null) as TurnStatus | null,
+    failures: number(failures),
+    cancelMode: (cancelMode ?? null) as CancelMode | null,
+    waitSignal: waitSignal ?? null,
+    waitUntil: number(waitUntil),
+    acceptedAt: number(acceptedAt),
+    startedAt: number(startedAt),
+    dueAt: number(dueAt),
+    nextAcceptedAt: number(nextAcceptedAt),
+  });
+}
+
+function number(text: string | null | undefined): number | null {
+  return text === null || text === undefined ? null : Number(text);
 }
 
 /** @param fields of a session that is there */

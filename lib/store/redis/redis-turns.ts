@@ -1,10 +1,12 @@
 import { type JsonValue } from '../../common/json.js';
+import { type Lane, type LaneMode, type LanePage, type LaneQuery } from '../../turn/lane.js';
 import {
   type AcceptedTurn,
   type AcceptTurn,
   type ChangedLane,
   type ClaimedTurn,
   type ClaimRequest,
+  type LaneControl,
   type RenewedLease,
   type SettledTurn,
   type SignalledTurn,
@@ -19,6 +21,7 @@ import { type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, type Turn } from '../../turn/turn.js';
 import { userMessage } from '../../turn/user-message.js';
 import { newTurn } from '../embedded/accept-turn.js';
+import { ALL_LANES } from '../embedded/lane.js';
 import { toTurn } from '../embedded/row-mapping.js';
 import { type RedisDatabase } from './redis-database.js';
 import {
@@ -26,15 +29,18 @@ import {
   checkpointOf,
   checkpointText,
   type Fields,
+  laneOf,
   messageText,
   sessionOf,
   stepField,
   stepsOf,
   type StoredChange,
+  type StoredLaneView,
   type StoredWindow,
   turnOf,
   windowOf,
 } from './redis-rows.js';
+import { CLEAR_LANE, CONTROL_LANE, GET_LANE, LIST_LANES } from './scripts/lane-control.js';
 import { ACCEPT } from './scripts/turn-accept.js';
 import { CANCEL, DUE, GET_TURN, LIST_TURNS, PURGE_SETTLED, SIGNAL } from './scripts/turn-change.js';
 import { CLAIM } from './scripts/turn-claim.js';
@@ -176,6 +182,28 @@ export class RedisTurns implements TurnLedger {
     if (status !== undefined && statuses.length === 0) return [];
     const [turns] = await this.db.run<[Fields[]]>(LIST_TURNS, sessionId, after, limit, ...statuses);
     return turns.map(turnOf);
+  }
+
+  async control({ sessionId, mode, foreignSession }: LaneControl): Promise<{ ring: boolean }> {
+    const args = [sessionId ?? ALL_LANES, mode, foreignSession ? '1' : ''];
+    const [ring] = await this.db.run<[ring: number]>(CONTROL_LANE, ...args);
+    return { ring: ring === 1 };
+  }
+
+  async clear(sessionId: string): Promise<number> {
+    const [cancelled] = await this.db.run<[string[]]>(CLEAR_LANE, sessionId);
+    cancelled.forEach(this.changed);
+    return cancelled.length;
+  }
+
+  async lane(sessionId: string): Promise<Lane> {
+    const [view] = await this.db.run<[StoredLaneView]>(GET_LANE, sessionId);
+    return laneOf(view);
+  }
+
+  async lanes({ after = '', limit = 50 }: LaneQuery): Promise<LanePage> {
+    const [mode, views] = await this.db.run<[LaneMode, StoredLaneView[]]>(LIST_LANES, `(${after}`, limit);
+    return { mode, lanes: views.map(laneOf) };
   }
 
   async due(limit: number): Promise<string[]> {

@@ -62,6 +62,7 @@ export const TABLES = {
       leaseUntil: 'integer?',
       attentionAt: 'integer?',
       offers: 'integer',
+      mode: 'text?',
     },
   }),
   turn: table<TurnRow>({

@@ -1,5 +1,6 @@
 import * as content from './content-operations.js';
 import * as document from './document-operations.js';
+import * as laneControl from './lane-control.js';
 import * as lease from './lease-operations.js';
 import { type Script } from './script.js';
 import * as sessionChange from './session-change.js';
@@ -24,7 +25,16 @@ export const SCRIPTS: readonly Script[] = [
   EXPIRE_STALE,
   PURGE_EXPIRED,
   SUSPEND_STALE,
-  ...[content, document, lease, sessionChange, sessionCreate, sessionFind, turnChange, turnEvent, turnHold].flatMap(
-    (scripts) => Object.values<Script>(scripts),
-  ),
+  ...[
+    content,
+    document,
+    laneControl,
+    lease,
+    sessionChange,
+    sessionCreate,
+    sessionFind,
+    turnChange,
+    turnEvent,
+    turnHold,
+  ].flatMap((scripts) => Object.values<Script>(scripts)),
 ];

@@ -28,6 +28,24 @@ local function attend(session_id, at)
   end
 end
 
+-- A claim gives a fence that is at least the clock, so that a lane made anew never accepts an older worker.
+local function new_lane(session_id)
+  redis.call('HSET', key('lane', session_id), 'nextPosition', 1, 'fence', 0)
+  return { nextPosition = 1, fence = 0 }
+end
+
+-- What all lanes are, besides what each of them is; nil: open.
+local function mode_of_all()
+  return redis.call('HGET', key('lane', ''), 'mode') or nil
+end
+
+-- Whether a lane gives out no turn. One that is paused itself is not offered again until it is opened.
+local function is_paused(session_id, lane)
+  if lane.mode ~= 'paused' then return mode_of_all() == 'paused' end
+  attend(session_id, nil)
+  return true
+end
+
 -- Whether a head that nobody runs can be claimed.
 local function is_due(head)
   if head.status == 'waiting' then return head.waitUntil ~= nil and tonumber(head.waitUntil) <= now end
@@ -75,6 +93,7 @@ end
 -- Writes a lane that nobody runs. Says whether to ring: its head is due now.
 local function rest_lane(session_id, lane)
   local head = head_of(session_id)
+  if not head then redis.call('ZREM', base .. 'lanes', session_id) end
   write(key('lane', session_id), lane, { runningTurn = false, holder = false, leaseUntil = false, offers = false })
   attend(session_id, head and attention_of(head))
   return head and is_due(head) and 1 or 0
@@ -92,14 +111,18 @@ local function end_before_next_attempt(turn)
   return redis.call('HGET', key('session', turn.sessionId), 'state') == 'expired' and 'cancel' or nil
 end
 
--- Cancels what is queued or waiting; a running turn goes on.
+-- Cancels what is queued or waiting; a running turn goes on. Gives the turns' ids.
 local function cancel_open_turns(session_id)
-  local lane = read(key('lane', session_id))
-  if not lane then return end
+  local lane, cancelled = read(key('lane', session_id)), {}
+  if not lane then return cancelled end
   for _, id in ipairs(redis.call('ZRANGE', open_key(session_id), 0, -1)) do
-    if id ~= lane.runningTurn then end_turn(read(key('turn', id)), 'cancelled') end
+    if id ~= lane.runningTurn then
+      end_turn(read(key('turn', id)), 'cancelled')
+      cancelled[#cancelled + 1] = id
+    end
   end
   if not lane.runningTurn then rest_lane(session_id, lane) end
+  return cancelled
 end
 
 -- The lane and the turn that a hold is for, or a refusal: it is no longer the lane's current one.

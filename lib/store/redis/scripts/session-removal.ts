@@ -18,6 +18,7 @@ local function remove_session(id)
     redis.call('ZREM', base .. 'expiring', document)
   end
   attend(id, nil)
+  redis.call('ZREM', base .. 'lanes', id)
   local session = read(session_key(id))
   if session then reindex(session, nil) end
   redis.call('UNLINK', session_key(id), key('lane', id), key('turns', id), open_key(id), key('keys', id),

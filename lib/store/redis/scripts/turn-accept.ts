@@ -2,7 +2,7 @@ import { CONTENTS } from './contents.js';
 import { LANE } from './lane.js';
 import { script } from './script.js';
 
-/** TurnLedger.accept: repeats first, then the session, then policy and limits, then the new turn. */
+/** TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn. */
 export const ACCEPT = script(
   'accept',
   [CONTENTS, LANE],
@@ -43,6 +43,9 @@ if foreign_session == '' then
 end
 
 local lane = read(lane_key)
+if lane and lane.mode == 'draining' or mode_of_all() == 'draining' then
+  return refuse('LANE_DRAINING', 'session_id', session_id)
+end
 local head = lane and head_of(session_id)
 if head and when_busy == 'reject' then
   local alive = lane.runningTurn and not is_lapsed(lane) and 1 or 0
@@ -76,11 +79,7 @@ elseif stops and head and head.status == 'running' and not head.cancelMode then
   changed(head.id)
 end
 
-if not lane then
-  -- A claim gives a fence that is at least the clock, so that a lane made anew never accepts an older worker.
-  lane = { nextPosition = 1, fence = 0 }
-  redis.call('HSET', lane_key, 'nextPosition', 1, 'fence', 0)
-end
+lane = lane or new_lane(session_id)
 local position = tonumber(lane.nextPosition)
 redis.call('HSET', key('turn', id), 'id', id, 'sessionId', session_id, 'position', position, 'orchestrator', ARGV[10],
   'version', ARGV[11], 'request', ARGV[12], 'attributes', ARGV[13], 'userMessage', ARGV[14], 'status', 'queued',
@@ -91,6 +90,7 @@ if idempotency_key ~= '' then
 end
 redis.call('ZADD', key('turns', session_id), position, id)
 redis.call('ZADD', open_key(session_id), position, id)
+if not head then redis.call('ZADD', base .. 'lanes', 0, session_id) end
 redis.call('HINCRBY', lane_key, 'nextPosition', 1)
 
 -- Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring.

@@ -51,6 +51,7 @@ export const DUE = script(
   'due',
   [CONTENTS, LANE],
   /* lua */ `
+if mode_of_all() == 'paused' then return { 1, {} } end
 local session_ids = redis.call('ZRANGE', base .. 'due', '-inf', now, 'BYSCORE', 'LIMIT', 0, ARGV[1])
 for _, session_id in ipairs(session_ids) do
   local offers = redis.call('HINCRBY', key('lane', session_id), 'offers', 1)

@@ -47,9 +47,12 @@ local function claim_turn(session_id, request)
         -- The same claim sent twice gets the same answer.
         return lane.holder == request.holder and claimed_reply(lane, head, request) or nil
       end
-      ready = may_go_on(head, request.maxAttempts)
     elseif not is_due(head) then
       return nil
+    end
+    if is_paused(session_id, lane) then return nil end
+    if head.status == 'running' then
+      ready = may_go_on(head, request.maxAttempts)
     elseif head.status == 'waiting' and head.waitStep then
       redis.call('HSETNX', key('steps', head.id), head.waitStep, '{"received":false}')
     end

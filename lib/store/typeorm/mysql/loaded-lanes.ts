@@ -1,17 +1,25 @@
-import { type LaneRow } from '../../embedded/rows.js';
+import { ALL_LANES } from '../../embedded/lane.js';
+import { type LaneRow, type LaneViewRow } from '../../embedded/rows.js';
 import { type LaneTable } from '../../embedded/tables.js';
 import { MemoryLanes } from '../../memory/memory-turns.js';
+import { viewLane, viewOpenLanes } from '../lane-views.js';
 import { LoadedTable } from './loaded-table.js';
-import { type Query } from './statement.js';
+import { type Query, statement, type Statement } from './statement.js';
 import { SQL } from './tables-sql.js';
-import { type Unit } from './unit.js';
+import { fact, type Lock, type Unit } from './unit.js';
+
+const IS_OPEN = 'is_open = 1';
+const VIEW_LANE = viewLane(IS_OPEN);
+const VIEW_OPEN_LANES = viewOpenLanes(IS_OPEN);
 
 export class LoadedLanes extends LoadedTable<LaneRow, string> implements LaneTable {
   constructor(
     unit: Unit,
     protected override readonly rows = new MemoryLanes(unit.journal),
   ) {
-    super(unit, SQL.lane, rows, { lockOf: (session) => ({ session }), bundled: true });
+    // The mode of all lanes is never waited for: a lock on it would be one that all have in common.
+    const lockOf = (session: string): Lock | undefined => (session === ALL_LANES ? undefined : { session });
+    super(unit, SQL.lane, rows, { lockOf, bundled: true });
   }
 
   due(now: number, limit: number): LaneRow[] {
@@ -28,6 +36,23 @@ export class LoadedLanes extends LoadedTable<LaneRow, string> implements LaneTab
       return { queries: [{ ...SQL.lane.select(due, now, limit), take }] };
     });
     return found.flatMap((sessionId) => this.rows.get(sessionId) ?? []);
+  }
+
+  view(sessionId: string): LaneViewRow {
+    return this.viewed(fact('view', sessionId), statement(VIEW_LANE, sessionId))[0];
+  }
+
+  /** Lanes that have open turns, by session id. */
+  viewOpen(after: string, limit: number): LaneViewRow[] {
+    return this.viewed(fact('views', after, limit), statement(VIEW_OPEN_LANES, after, limit));
+  }
+
+  /** Whoever looks at several asks for the mode of all next. */
+  private viewed(name: string, views: Statement): LaneViewRow[] {
+    return this.unit.recall<LaneViewRow[]>(name, () => {
+      const take: Query['take'] = ({ rows }) => this.unit.learn(name, rows);
+      return { queries: [{ ...views, take }, this.byKey(ALL_LANES)] };
+    });
   }
 
   removed(sessionId: string): void {

@@ -88,7 +88,7 @@ export class LoadedTable<Row extends object, Key> implements Table<Row, Key> {
     };
   }
 
-  private learnRow(key: Key, rows: readonly Row[]): void {
+  protected learnRow(key: Key, rows: readonly Row[]): void {
     this.put(rows);
     this.unit.learn(this.factOf(key));
   }

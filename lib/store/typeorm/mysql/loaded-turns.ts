@@ -31,6 +31,15 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     return row;
   }
 
+  /** In a write only a turn whose lane was locked just now: one that was accepted since then has no lock. */
+  override byKey(turnId: string): Query {
+    if (!this.unit.writes) return super.byKey(turnId);
+    return {
+      ...SQL.turn.select('WHERE id = ? AND session_id = @session', turnId),
+      take: ({ rows }) => this.learnRow(turnId, rows as unknown as TurnRow[]),
+    };
+  }
+
   /** Turns that were not there before the lane was locked: they may have come meanwhile. */
   arrived(sessionId: string): Query[] {
     if (this.absent.size === 0) return [];

@@ -53,6 +53,7 @@ export const CREATE_TABLES: readonly string[] = [
     lease_until BIGINT,
     attention_at BIGINT,
     offers BIGINT NOT NULL,
+    mode ${WORD},
     KEY {lane_attention!} (attention_at)
   ) ${OPTIONS}`,
 
@@ -88,7 +89,7 @@ export const CREATE_TABLES: readonly string[] = [
     UNIQUE KEY {turn_position!} (session_id, position),
     UNIQUE KEY {turn_key!} (session_id, idempotency_key),
     KEY {turn_settled!} (settled_at),
-    KEY {turn_open!} (session_id, is_open, position),
+    KEY {turn_open!} (is_open, session_id, position),
     KEY {turn_events!} (events_until)
   ) ${OPTIONS}`,
 

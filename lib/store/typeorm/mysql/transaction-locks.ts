@@ -1,3 +1,4 @@
+import { ALL_LANES } from '../../embedded/lane.js';
 import { type Query, statement } from './statement.js';
 import { type Lock, type SessionTerm } from './unit.js';
 import { type WorkTables } from './work-tables.js';
@@ -68,6 +69,8 @@ export class TransactionLocks {
     });
     return [
       lane,
+      // After the lock: what was set before is seen.
+      lanes.byKey(ALL_LANES),
       sessions.bySession(session, 'FOR UPDATE'),
       tombstones.bySession(session, ''),
       turns.firstOpen(session),

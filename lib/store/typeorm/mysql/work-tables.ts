@@ -102,6 +102,8 @@ export class WorkTables {
       documents,
       leases,
       tombstones,
+      viewLane: (sessionId) => lanes.view(sessionId),
+      viewOpenLanes: (after, limit) => lanes.viewOpen(after, limit),
       deleteSession: (sessionId) => this.deleteSession(sessionId),
       deleteTurns: (settledBefore, limit) => this.turns.deleteSettled(settledBefore, limit),
       deleteExpiredEvents: (limit) => this.turns.deleteExpiredEvents(unit.now, limit),

@@ -1,11 +1,13 @@
 import { type JsonValue } from '../../../common/json.js';
 import { type SessionChange, type SessionState } from '../../../session/session.js';
+import { type Lane, type LaneMode, type LanePage, type LaneQuery } from '../../../turn/lane.js';
 import {
   type AcceptedTurn,
   type AcceptTurn,
   type ChangedLane,
   type ClaimedTurn,
   type ClaimRequest,
+  type LaneControl,
   type RenewedLease,
   type SettledTurn,
   type SignalledTurn,
@@ -18,8 +20,15 @@ import {
 } from '../../../turn/turn.store.js';
 import { type StoredStep } from '../../../turn/turn-step.js';
 import { type CancelMode, isTerminal, type Turn } from '../../../turn/turn.js';
-import { toCheckpoint, toMessage, toStep, toTurn } from '../../embedded/row-mapping.js';
-import { type CheckpointRow, type MessageRow, type StepRow, type TurnRow } from '../../embedded/rows.js';
+import { ALL_LANES } from '../../embedded/lane.js';
+import { toCheckpoint, toLane, toMessage, toStep, toTurn } from '../../embedded/row-mapping.js';
+import {
+  type CheckpointRow,
+  type LaneViewRow,
+  type MessageRow,
+  type StepRow,
+  type TurnRow,
+} from '../../embedded/rows.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { toSessionFromSql } from './postgres-metadata.js';
 import { granted } from './postgres-refusals.js';
@@ -170,6 +179,25 @@ export class PostgresTurns implements TurnLedger {
     return rows.map(({ turn }) => turnOf(turn));
   }
 
+  control({ sessionId, mode, foreignSession = false }: LaneControl): Promise<{ ring: boolean }> {
+    return this.call('control_lane_v1', { session_id: sessionId ?? ALL_LANES, mode, foreign_session: foreignSession });
+  }
+
+  async clear(sessionId: string): Promise<number> {
+    const cancelled = await this.call<string[]>('clear_lane_v1', { session_id: sessionId });
+    cancelled.forEach(this.changed);
+    return cancelled.length;
+  }
+
+  async lane(sessionId: string): Promise<Lane> {
+    return laneOf(await this.call('lane_v1', { session_id: sessionId }));
+  }
+
+  async lanes({ after = '', limit = 50 }: LaneQuery): Promise<LanePage> {
+    const { mode, lanes } = await this.call<{ mode: LaneMode | null; lanes: SqlRow[] }>('lanes_v1', { after, limit });
+    return { mode: mode ?? 'open', lanes: lanes.map(laneOf) };
+  }
+
   due(limit: number): Promise<string[]> {
     return this.call('due_v1', { limit });
   }
@@ -198,6 +226,10 @@ function claimArgs({ holder, leaseMs, maxAttempts, windows }: ClaimRequest): Rec
 
 function turnOf(row: SqlRow): Turn {
   return toTurn(toRow<TurnRow>(row));
+}
+
+function laneOf(row: SqlRow): Lane {
+  return toLane(toRow<LaneViewRow>(row));
 }
 
 function toClaimedTurn({ fence, session, checkpoint, history, steps, ...claimed }: Claimed): ClaimedTurn {

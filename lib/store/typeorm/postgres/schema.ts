@@ -37,7 +37,8 @@ export const CREATE_TABLES: readonly string[] = [
     "holder" text COLLATE "C",
     "lease_until" bigint,
     "attention_at" bigint,
-    "offers" bigint NOT NULL
+    "offers" bigint NOT NULL,
+    "mode" text COLLATE "C"
   ) WITH (fillfactor = 70)`,
   // Idle lanes are not in it, so looking for work costs the work there is.
   'CREATE INDEX {lane_attention!} ON {lane} ("attention_at") WHERE "attention_at" IS NOT NULL',

@@ -33,7 +33,8 @@ export const CREATE_TABLES: readonly string[] = [
       "holder" text,
       "lease_until" integer,
       "attention_at" integer,
-      "offers" integer NOT NULL
+      "offers" integer NOT NULL,
+      "mode" text
     )`,
   // Idle lanes are not in it, so looking for work costs the work there is.
   `CREATE INDEX {lane_attention!} ON {lane} ("attention_at") WHERE "attention_at" IS NOT NULL`,

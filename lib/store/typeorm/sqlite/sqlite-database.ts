@@ -58,6 +58,8 @@ export class SqliteDatabase implements EmbeddedDatabase {
       documents: new SqliteDocuments(connection),
       leases: new SqliteTable(connection, 'lease'),
       tombstones: new SqliteTable(connection, 'tombstone'),
+      viewLane: (sessionId) => this.lanes.view(sessionId),
+      viewOpenLanes: (after, limit) => this.lanes.viewOpen(after, limit),
     };
   }
 

@@ -1,7 +1,12 @@
 import { isTerminal, type TurnStatus } from '../../../turn/turn.js';
-import { type LaneRow, type StepRow, type TurnEventRow, type TurnRow } from '../../embedded/rows.js';
+import { type LaneRow, type LaneViewRow, type StepRow, type TurnEventRow, type TurnRow } from '../../embedded/rows.js';
 import { type LaneTable, type StepTable, type TurnEventTable, type TurnTable } from '../../embedded/tables.js';
+import { viewLane, viewOpenLanes } from '../lane-views.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
+
+const IS_OPEN = 'settled_at IS NULL';
+const VIEW_LANE = viewLane(IS_OPEN);
+const VIEW_OPEN_LANES = viewOpenLanes(IS_OPEN);
 
 export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTable {
   constructor(connection: SqliteConnection) {
@@ -14,6 +19,15 @@ export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTab
       now,
       limit,
     );
+  }
+
+  view(sessionId: string): LaneViewRow {
+    return this.connection.statement(VIEW_LANE).get(sessionId) as LaneViewRow;
+  }
+
+  /** Lanes that have open turns, by session id. */
+  viewOpen(after: string, limit: number): LaneViewRow[] {
+    return this.connection.statement(VIEW_OPEN_LANES).all(after, limit) as LaneViewRow[];
   }
 
   /** Ends the leases of a worker that is known to be gone; what was rung in its process must be rung again. */

@@ -161,19 +161,21 @@ export const COMMON_FUNCTIONS: readonly string[] = [
     RETURN due;
   END $$`,
 
-  // Cancels what is queued or waiting; a running turn goes on. The caller has locked the lane.
-  `CREATE FUNCTION {cancel_open_turns_v1}(of_session text, at bigint) RETURNS void LANGUAGE plpgsql AS $$
+  // Cancels what is queued or waiting; a running turn goes on. The caller has locked the lane. Gives the turns' ids.
+  `CREATE FUNCTION {cancel_open_turns_v1}(of_session text, at bigint) RETURNS text[] LANGUAGE plpgsql AS $$
   DECLARE
     lane {lane};
     turn {turn};
+    cancelled text[] := '{}';
   BEGIN
     SELECT * INTO lane FROM {lane} WHERE session_id = of_session;
-    IF NOT FOUND THEN RETURN; END IF;
+    IF NOT FOUND THEN RETURN cancelled; END IF;
     FOR turn IN
       SELECT * FROM {turn}
       WHERE session_id = of_session AND settled_at IS NULL AND id IS DISTINCT FROM lane.running_turn ORDER BY position
     LOOP
       PERFORM {end_turn_v1}(turn, 'cancelled', at);
+      cancelled := cancelled || turn.id;
       lane.depth := lane.depth - 1;
     END LOOP;
     IF lane.running_turn IS NULL THEN
@@ -181,5 +183,6 @@ export const COMMON_FUNCTIONS: readonly string[] = [
     ELSE
       UPDATE {lane} SET depth = lane.depth WHERE session_id = of_session;
     END IF;
+    RETURN cancelled;
   END $$`,
 ];

@@ -1,4 +1,4 @@
-/** TurnLedger.accept: repeats first, then the session, then policy and limits, then the new turn. */
+/** TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn. */
 export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
   // Why a session takes no turns; NULL when it does. An erased one is not there either.
   `CREATE FUNCTION {session_refusal_v1}(of_session text, max_lifetime bigint, at bigint) RETURNS json
@@ -23,6 +23,9 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
   DECLARE
     queued bigint := lane.depth;
   BEGIN
+    IF lane.mode = 'draining' OR {mode_of_all_v1}() = 'draining' THEN
+      RETURN json_build_object('refused', 'LANE_DRAINING', 'session_id', lane.session_id);
+    END IF;
     IF head.id IS NOT NULL AND when_busy = 'reject' THEN
       RETURN json_build_object('refused', 'SESSION_BUSY', 'session_id', lane.session_id, 'turn_id', head.id,
         'alive', lane.running_turn IS NOT NULL AND lane.lease_until > at,

@@ -70,11 +70,15 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
           -- The same claim sent twice gets the same answer.
           RETURN CASE WHEN lane.holder = request ->> 'holder' THEN {claimed_v1}(head, lane.fence, request) END;
         END IF;
-        head := {after_lapse_v1}(head, (request ->> 'max_attempts')::bigint, at);
       ELSIF NOT {is_due_v1}(head, at) THEN
+        RETURN NULL;
+      END IF;
+      IF {is_paused_v1}(lane) THEN
         RETURN NULL;
       ELSIF head.status = 'waiting' THEN
         PERFORM {store_wait_result_v1}(head, '{"received":false}');
+      ELSIF head.status = 'running' THEN
+        head := {after_lapse_v1}(head, (request ->> 'max_attempts')::bigint, at);
       END IF;
       IF head.settled_at IS NULL THEN
         RETURN {give_v1}(lane, head, request, at);

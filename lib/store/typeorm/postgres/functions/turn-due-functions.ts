@@ -6,6 +6,7 @@ export const TURN_DUE_FUNCTIONS: readonly string[] = [
     at bigint := {now_v1}();
     offered json;
   BEGIN
+    IF {mode_of_all_v1}() = 'paused' THEN RETURN '[]'; END IF;
     WITH due AS (
       SELECT session_id, attention_at, offers FROM {lane}
       WHERE attention_at <= at ORDER BY attention_at LIMIT (args ->> 'limit')::bigint FOR UPDATE SKIP LOCKED

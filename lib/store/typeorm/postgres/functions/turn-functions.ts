@@ -1,3 +1,4 @@
+import { LANE_CONTROL_FUNCTIONS } from './lane-control-functions.js';
 import { TURN_ACCEPT_FUNCTIONS } from './turn-accept-functions.js';
 import { TURN_CLAIM_FUNCTIONS } from './turn-claim-functions.js';
 import { TURN_DUE_FUNCTIONS } from './turn-due-functions.js';
@@ -11,6 +12,7 @@ import { TURN_STOP_FUNCTIONS } from './turn-stop-functions.js';
 /** The turn ledger, in the order in which it can be created. */
 export const TURN_FUNCTIONS: readonly string[] = [
   ...TURN_STOP_FUNCTIONS,
+  ...LANE_CONTROL_FUNCTIONS,
   ...TURN_ACCEPT_FUNCTIONS,
   ...TURN_CLAIM_FUNCTIONS,
   ...TURN_SETTLE_FUNCTIONS,

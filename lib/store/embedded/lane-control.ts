@@ -1,0 +1,38 @@
+import { SessionNotFoundError } from '../../session/session.errors.js';
+import { LaneDrainingError } from '../../turn/turn.errors.js';
+import { type LaneControl } from '../../turn/turn.store.js';
+import { ALL_LANES, assertNotErased, isLapsed, makeLane, modeOfAll, restLane } from './lane.js';
+import { type LaneRow } from './rows.js';
+import { type Transaction } from './tables.js';
+
+/** @throws LaneDrainingError */
+export function assertTakesTurns(tx: Transaction, lane: LaneRow): void {
+  if (lane.mode === 'draining' || modeOfAll(tx) === 'draining') throw new LaneDrainingError(lane.sessionId);
+}
+
+/** Whether the lane gives out no turn. One that is paused itself is not offered again until it is opened. */
+export function isPaused(tx: Transaction, lane: LaneRow): boolean {
+  if (lane.mode !== 'paused') return modeOfAll(tx) === 'paused';
+  if (lane.attentionAt !== null) tx.lanes.update(lane.sessionId, { attentionAt: null });
+  return true;
+}
+
+/** TurnLedger.control. @returns whether to ring */
+export function controlLane(tx: Transaction, { sessionId, mode, foreignSession }: LaneControl): boolean {
+  if (sessionId !== null) assertThere(tx, sessionId, foreignSession);
+  const lane = tx.lanes.get(sessionId ?? ALL_LANES) ?? makeLane(tx, sessionId ?? ALL_LANES);
+  tx.lanes.update(lane.sessionId, { mode: mode === 'open' ? null : mode });
+  return mode !== 'paused' && lane.depth > 0 && goOn(tx, lane);
+}
+
+function assertThere(tx: Transaction, sessionId: string, foreignSession = false): void {
+  assertNotErased(tx, sessionId);
+  if (!foreignSession && !tx.sessions.get(sessionId)) throw new SessionNotFoundError(sessionId);
+}
+
+/** Says anew when somebody must look at the lane: a claim that was refused has put it out of sight. */
+function goOn(tx: Transaction, lane: LaneRow): boolean {
+  if (lane.runningTurn === null) return restLane(tx, lane.sessionId, lane.depth);
+  tx.lanes.update(lane.sessionId, { attentionAt: lane.leaseUntil });
+  return isLapsed(lane, tx.now);
+}

@@ -1,0 +1,76 @@
+import { CONTENTS } from './contents.js';
+import { LANE } from './lane.js';
+import { query, script, thrifty } from './script.js';
+
+/** ARGV: session or '' for all lanes, mode, whether the session is in a foreign store. */
+export const CONTROL_LANE = script(
+  'control-lane',
+  [CONTENTS, LANE],
+  /* lua */ `
+local session_id, mode, foreign_session = ARGV[1], ARGV[2], ARGV[3]
+local is_there = session_id == '' or foreign_session ~= '' or redis.call('EXISTS', key('session', session_id)) == 1
+if not is_there or is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+local lane = read(key('lane', session_id))
+if not lane and session_id ~= '' then
+  lane = new_lane(session_id)
+end
+write(key('lane', session_id), lane or {}, { mode = mode ~= 'open' and mode })
+if not lane or mode == 'paused' then return { 1, 0 } end
+
+-- Says anew when somebody must look: a claim that was refused has put it out of sight.
+local head = head_of(session_id)
+if not head then return { 1, 0 } end
+if not lane.runningTurn then return { 1, rest_lane(session_id, lane) } end
+attend(session_id, lane.leaseUntil)
+return { 1, is_lapsed(lane) and 1 or 0 }
+`,
+);
+
+/** Gives the ids of the turns that it cancelled. */
+export const CLEAR_LANE = thrifty(
+  'clear-lane',
+  [CONTENTS, LANE],
+  /* lua */ `
+return { 1, cancel_open_turns(ARGV[1]) }
+`,
+);
+
+/** Needs LANE. */
+const LANE_VIEW = /* lua */ `
+local HEAD = {
+  'id', 'orchestrator', 'status', 'failures', 'cancelMode', 'waitSignal', 'waitUntil', 'acceptedAt', 'startedAt', 'dueAt',
+}
+
+-- What is shown of a lane, there or not: itself, how many turns are open, the head, and when the one behind was accepted.
+local function lane_view(session_id)
+  local lane = redis.call('HMGET', key('lane', session_id), 'mode', 'holder', 'leaseUntil')
+  local open = redis.call('ZRANGE', open_key(session_id), 0, 1)
+  local depth = redis.call('ZCARD', open_key(session_id))
+  return {
+    session_id, lane, depth,
+    open[1] and redis.call('HMGET', key('turn', open[1]), unpack(HEAD)) or false,
+    open[2] and redis.call('HGET', key('turn', open[2]), 'acceptedAt') or false,
+  }
+end
+`;
+
+export const GET_LANE = query(
+  'get-lane',
+  [CONTENTS, LANE, LANE_VIEW],
+  /* lua */ `
+return { 1, lane_view(ARGV[1]) }
+`,
+);
+
+/** ARGV: the bound of the ids as ZRANGE BYLEX takes it, limit. */
+export const LIST_LANES = query(
+  'list-lanes',
+  [CONTENTS, LANE, LANE_VIEW],
+  /* lua */ `
+local views = {}
+for i, session_id in ipairs(redis.call('ZRANGE', base .. 'lanes', ARGV[1], '+', 'BYLEX', 'LIMIT', 0, ARGV[2])) do
+  views[i] = lane_view(session_id)
+end
+return { 1, mode_of_all() or 'open', views }
+`,
+);

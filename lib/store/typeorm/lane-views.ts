@@ -1,0 +1,35 @@
+/**
+ * Lanes as LaneViewRow has them, for SQLite and MySQL: of each only the lane's own row and two of its open turns are read,
+ * and nothing large of those.
+ * @param sessionIds a query that gives them
+ * @param isOpen tells open turns, so that their index is used
+ */
+function viewOf(sessionIds: string, isOpen: string): string {
+  return `
+    SELECT page.session_id AS sessionId, lane.mode AS mode, COALESCE(lane.depth, 0) AS depth, lane.holder AS holder,
+      lane.lease_until AS leaseUntil, head.id AS turnId, head.orchestrator AS orchestrator, head.status AS status,
+      head.failures AS failures, head.cancel_mode AS cancelMode, head.wait_signal AS waitSignal,
+      head.wait_until AS waitUntil, head.accepted_at AS acceptedAt, head.started_at AS startedAt, head.due_at AS dueAt,
+      (
+        SELECT behind.accepted_at FROM {turn} AS behind
+        WHERE behind.session_id = page.session_id AND behind.${isOpen} AND behind.position > head.position
+        ORDER BY behind.position LIMIT 1
+      ) AS nextAcceptedAt
+    FROM (${sessionIds}) AS page
+    LEFT JOIN {lane} AS lane ON lane.session_id = page.session_id
+    LEFT JOIN {turn} AS head ON head.id = (
+      SELECT foremost.id FROM {turn} AS foremost
+      WHERE foremost.session_id = page.session_id AND foremost.${isOpen} ORDER BY foremost.position LIMIT 1
+    )
+    ORDER BY page.session_id`;
+}
+
+/** Takes a session's id. */
+export const viewLane = (isOpen: string): string => viewOf('SELECT ? AS session_id', isOpen);
+
+/** Takes the id to begin after, and how many lanes. Reads one range of the index of open turns. */
+export const viewOpenLanes = (isOpen: string): string =>
+  viewOf(
+    `SELECT DISTINCT session_id FROM {turn} WHERE ${isOpen} AND session_id > ? ORDER BY session_id LIMIT ?`,
+    isOpen,
+  );

@@ -14,6 +14,7 @@ import {
   CheckpointConflictError,
   IdempotencyConflictError,
   InvalidInputError,
+  LaneDrainingError,
   LaneFullError,
   OrchestratorDriftError,
   OrchestratorResultError,
@@ -99,6 +100,7 @@ const TABLE: readonly [SessionsError, number, string, object?][] = [
     'STORE_UNAVAILABLE',
     { message: 'The store is not available at the moment. Try again.', retryAfter: 1 },
   ],
+  [new LaneDrainingError('s1'), 503, 'LANE_DRAINING', { ...ofSession, retryAfter: 5 }],
   [new ShuttingDownError('s1', 't1'), 503, 'SHUTTING_DOWN', ofTurn],
   [new TurnWaitTimeoutError('s1', 't1', 500), 504, 'TURN_WAIT_TIMEOUT', ofTurn],
 ];

@@ -108,6 +108,14 @@ describeMariadb('what the MySQL store reads', () => {
       ],
       ['claim', 45, async () => (hold = await take())],
       ['settle and claim', 60, () => store.ports.turns.settle(hold, SETTLEMENT, CLAIM)],
+      ['its lane', 20, () => store.ports.turns.lane('deep')],
+      ['lanes with open turns', 30, () => store.ports.turns.lanes({ limit: 10 })],
+      [
+        'control of its lane',
+        30,
+        () => store.ports.turns.control({ sessionId: 'deep', mode: 'draining', foreignSession: true }),
+      ],
+      ['clear', 40, () => store.ports.turns.clear('deep')],
     ])('PRF-06 costs the answer: %s', expectFew);
 
     function accept(id: string, changes: Partial<AcceptTurn> = {}): Promise<unknown> {
@@ -179,7 +187,7 @@ const NUMBERS = `(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d A
 
 /** Session `p-7` of `user-7` has the surfaces `app`, as all have, and `phone-7`; the higher the number the older it is. */
 const DEEP_FILL: readonly string[] = [
-  `{lane} SELECT 'deep', ${DEEP + 1}, 0, 1, NULL, NULL, NULL, NULL, 0`,
+  `{lane} SELECT 'deep', ${DEEP + 1}, 0, 1, NULL, NULL, NULL, NULL, 0, NULL`,
   `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, request_hash, status,
      failures, accepted_at, settled_at)
    SELECT CONCAT('deep-', n), 'deep', n + 1, 'desk', '1', '{"input":{"text":""}}', '{}', CONCAT('key-', n), '',
@@ -196,7 +204,7 @@ const FILL: readonly string[] = [
      ${START} - ${MINUTE} * n, ${START} - ${MINUTE} * n, ${START} - ${MINUTE} * n, CONCAT('["app","phone-', n, '"]'), '{}', 1`,
   "{session_surface} SELECT 'app', CONCAT('p-', n)",
   "{session_surface} SELECT CONCAT('phone-', n), CONCAT('p-', n)",
-  `{lane} SELECT CONCAT('p-', n), 2, 0, 1, NULL, NULL, NULL, IF(n % 500 = 0, ${START}, NULL), 0`,
+  `{lane} SELECT CONCAT('p-', n), 2, 0, 1, NULL, NULL, NULL, IF(n % 500 = 0, ${START}, NULL), 0, NULL`,
   `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status, failures,
      accepted_at, settled_at, event_ttl)
    SELECT CONCAT('turn-', n), CONCAT('p-', n), 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, ${START}, ${START},

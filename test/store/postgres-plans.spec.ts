@@ -13,12 +13,16 @@ import pg from 'pg';
 import { DataSource } from 'typeorm';
 import { placeOf, type SqlPlace } from '../../lib/store/typeorm/sql-place.js';
 import { fillWithSessions, MANY, USERS } from '../support/many-sessions.js';
+import { turnRequest } from '../support/ledger-requests.js';
 import { useEverything } from '../support/use-everything.js';
 import { describePostgres } from '../support/servers.js';
 
 const HOUR = 3_600_000;
 /** What it is, how many rows it may read, and how it is called. */
 type Operations = [string, number, () => Promise<unknown>][];
+
+/** Sessions that have open turns. */
+const BUSY = [MANY - 3, MANY - 2, MANY - 1].map((n) => `p-${n}`);
 
 /** After so many calls PostgreSQL has settled on a plan for the statements of a function. */
 const CALLS = 7;
@@ -48,6 +52,10 @@ describePostgres('what the PostgreSQL store reads', () => {
     await adapter.init?.();
     place = placeOf(dataSource.options, tablePrefix);
     await fillWithSessions(dataSource, place);
+    for (const sessionId of BUSY) {
+      await adapter.turns.accept(turnRequest(`one-${sessionId}`, { sessionId, foreignSession: true }));
+      await adapter.turns.accept(turnRequest(`two-${sessionId}`, { sessionId, foreignSession: true }));
+    }
     const [middle] = await sessions.fetchMany({ surfaceId: `phone-${USERS * 1.5}` });
     cursor = encodeCursor(middle);
   }, 60_000);
@@ -111,6 +119,9 @@ describePostgres('what the PostgreSQL store reads', () => {
     ['a page of events', 3, () => adapter.events.read('turn-7', 0, 10)],
     ['the end of the events', 2, () => adapter.events.read('turn-7', 2, 10)],
     ['the last event', 5, () => adapter.events.last('turn-7')],
+    ['a lane', 10, () => adapter.turns.lane(BUSY[0])],
+    ['lanes with open turns', 20, () => adapter.turns.lanes({ limit: 2 })],
+    ['later lanes with open turns', 10, () => adapter.turns.lanes({ after: BUSY[1], limit: 2 })],
   ];
   const changes: Operations = [
     ['create', 20, () => sessions.create(draft({}), by('move'))],
@@ -128,6 +139,8 @@ describePostgres('what the PostgreSQL store reads', () => {
     ['detachSurface', 20, () => sessions.detachSurface(oneActive, 'app')],
     ['mergeMetadata', 10, () => sessions.mergeMetadata(oneActive, { plan: 'pro' }, 1000)],
     ['update', 10, () => sessions.update(oneActive, { attachedSurfaces: [] })],
+    ['control of a lane', 10, () => adapter.turns.control({ sessionId: BUSY[0], mode: 'paused' })],
+    ['clear', 20, () => adapter.turns.clear(BUSY[0])],
     ['expire', 10, () => sessions.expire(oneActive)],
     ['delete', 40, () => sessions.delete(oneActive)],
     ['erase', 40, () => sessions.erase(oneActive)],

@@ -12,7 +12,7 @@ const FILL: readonly string[] = [
      now.ms - 60000 * n, now.ms - 60000 * n, now.ms - 60000 * n, '["app","phone-' || n || '"]', '{"\\"n\\"":"' || n || '"}', 1
    FROM numbers, now`,
   `INSERT INTO {session_surface} SELECT surface, 'p-' || n FROM numbers, unnest(ARRAY['app', 'phone-' || n]) AS surface`,
-  `INSERT INTO {lane} SELECT 'p-' || n, 2, 0, 1, NULL, NULL, NULL, CASE WHEN n % 500 = 0 THEN now.ms END, 0 FROM numbers, now`,
+  `INSERT INTO {lane} SELECT 'p-' || n, 2, 0, 1, NULL, NULL, NULL, CASE WHEN n % 500 = 0 THEN now.ms END, 0, NULL FROM numbers, now`,
   `INSERT INTO {turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status,
      failures, accepted_at, settled_at, event_ttl)
    SELECT 'turn-' || n, 'p-' || n, 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, now.ms, now.ms,

@@ -102,6 +102,13 @@ async function useTurns({ turns, events }: Ports): Promise<void> {
   await turns.accept(turnRequest('replacing', { whenBusy: 'replace' }));
   await turns.cancel('replacing', 'cancel');
   await turns.cancel('keyed', 'cancel');
+  await turns.accept(turnRequest('held'));
+  for (const sessionId of ['s', null]) {
+    for (const mode of ['paused', 'draining', 'open'] as const) await turns.control({ sessionId, mode });
+  }
+  await turns.lane('s');
+  await turns.lanes({ limit: 1 });
+  await turns.clear('s');
   await turns.due(10);
   await events.deleteExpired(10);
   await turns.purgeSettled(0, 10);

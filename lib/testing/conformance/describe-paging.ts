@@ -1,3 +1,4 @@
+import { create } from './session-fixtures.js';
 import { DESK, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
@@ -48,6 +49,35 @@ export function describePaging(context: ConformanceContext): void {
       );
 
       expect(seen.map(({ request }) => request.input.text)).toEqual(['a', 'b', 'c', 'd', 'f', 'g', 'h']);
+    });
+
+    it('TRN-11 lanes, while some get their first turn and others lose their last', async () => {
+      const { turns } = context.adapter;
+      const prefix = context.id();
+      const idOf = (name: string) => `${prefix}.${name}`;
+      const open = async (name: string) => {
+        await create(context, { id: idOf(name) });
+        await lane.queue('first', { sessionId: idOf(name) });
+      };
+      for (const name of ['b', 'd', 'f', 'h', 'j', 'l']) await open(name);
+      const ours = async (after: string) => {
+        const page = await turns.lanes({ after: after || prefix, limit: 2 });
+        return page.lanes.filter(({ sessionId }) => sessionId.startsWith(prefix));
+      };
+
+      const seen = await everyPage(
+        ours,
+        ({ sessionId }) => sessionId,
+        '',
+        async (page) => {
+          if (page > 1) return;
+          // The one that the next page goes on from, one behind it, and one to come; new ones on either side.
+          for (const name of ['d', 'b', 'h']) await turns.clear(idOf(name));
+          for (const name of ['a', 'e', 'm']) await open(name);
+        },
+      );
+
+      expect(seen.map(({ sessionId }) => sessionId)).toEqual(['b', 'd', 'e', 'f', 'j', 'l', 'm'].map(idOf));
     });
 
     it('STA-03 messages, while some are added', async () => {

@@ -192,6 +192,34 @@ export function describeRepeatsOfTurns(context: ConformanceContext): void {
     });
   }
 
+  for (const mode of ['paused', 'draining', 'open'] as const) {
+    for (const before of ['paused', 'draining', 'open'] as const) {
+      repeat(`TRN-11 control from ${before} to ${mode}`, async (lane) => {
+        await lane.queue('first');
+        await lane.control(before);
+        await lane.claim();
+        const { sessionId } = lane;
+        return { send: ({ turns }) => turns.control({ sessionId, mode }), again: same, look: lookAt(lane) };
+      });
+    }
+  }
+
+  repeat('TRN-11 control of a lane whose worker was lost', async (lane) => {
+    await lane.queue('first');
+    await lane.lapse();
+    await lane.control('paused');
+    await lane.claim();
+    const { sessionId } = lane;
+    return { send: ({ turns }) => turns.control({ sessionId, mode: 'open' }), again: same, look: lookAt(lane) };
+  });
+
+  repeat('TRN-11 clear', async (lane) => {
+    await lane.run('first');
+    await lane.queue('second');
+    await lane.queue('third');
+    return { send: ({ turns }) => turns.clear(lane.sessionId), again: () => 0, look: lookAt(lane) };
+  });
+
   repeat('BOT-30 saveStep', async (lane) => {
     const { hold, look } = await runningWithSteps(lane);
     const step = lane.step('charge', { id: 1 });
@@ -274,6 +302,11 @@ async function runningWithSteps(lane: TestLane): Promise<ClaimedTurn & { look: (
   const claimed = await lane.take(request);
   const look = async () => ({ lane: await lane.snapshot(), steps: (await lane.take(request)).steps });
   return { ...claimed, look };
+}
+
+/** With its mode and its holder. */
+function lookAt(lane: TestLane): () => Promise<unknown> {
+  return async () => ({ ...(await lane.snapshot()), lane: await lane.adapter.turns.lane(lane.sessionId) });
 }
 
 async function waiting(lane: TestLane): Promise<ClaimedTurn> {

@@ -237,7 +237,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(await lane.claim()).toBeNull();
     await context.sessions.expire(lane.sessionId);
 
-    expect(await lane.snapshot()).toMatchObject({ ...(before as object), session: { state: 'expired' } });
+    expect(await lane.snapshot()).toMatchObject({ ...before, session: { state: 'expired' } });
     expect(await lane.get(turn.id)).toEqual(turn);
   });
 

@@ -1,3 +1,5 @@
+import { describeLaneControl } from './describe-lane-control.js';
+import { describeLaneQueries } from './describe-lane-queries.js';
 import { describeTurnsAccept } from './describe-turns-accept.js';
 import { describeTurnsBusy } from './describe-turns-busy.js';
 import { describeTurnsCancel } from './describe-turns-cancel.js';
@@ -27,5 +29,7 @@ export function describeTurns(context: ConformanceContext): void {
     describe('end of the session', () => describeTurnsEndOfSession(context));
     describe('due', () => describeTurnsDue(context));
     describe('purge', () => describeTurnsPurge(context));
+    describe('lane control', () => describeLaneControl(context));
+    describe('lane queries', () => describeLaneQueries(context));
   });
 }

@@ -1,6 +1,7 @@
 import { type NewCheckpoint } from '../../checkpoint/checkpoint.js';
 import { type Message } from '../../conversation/message.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type LaneMode } from '../../turn/lane.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import {
   type AcceptedTurn,
@@ -145,6 +146,10 @@ export class TestLane {
     return { iteration: 0, intent: 'answer', name, occurrence: 0, value };
   }
 
+  control(mode: LaneMode): Promise<{ readonly ring: boolean }> {
+    return this.adapter.turns.control({ sessionId: this.sessionId, mode });
+  }
+
   get(turnId: string): Promise<Turn | null> {
     return this.adapter.turns.get(turnId);
   }
@@ -163,7 +168,7 @@ export class TestLane {
   }
 
   /** Everything that the store shows of the session, to see that nothing of it changed. */
-  async snapshot(): Promise<unknown> {
+  async snapshot(): Promise<object> {
     const { sessions, checkpoints } = this.adapter;
     return {
       session: await sessions.fetchById(this.sessionId),

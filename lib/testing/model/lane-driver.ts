@@ -1,5 +1,6 @@
 import { type SessionsAdapter } from '../../sessions.adapter.js';
 import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
+import { type Lane } from '../../turn/lane.js';
 import { type Turn } from '../../turn/turn.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnHold, type TurnLedger } from '../../turn/turn.store.js';
 import { type StoredStep } from '../../turn/turn-step.js';
@@ -84,6 +85,10 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
         const { turn } = await turns.cancel(operation.turnId, operation.mode);
         return { status: turn.status, mark: turn.cancelMode ?? null };
       }
+      case 'control':
+        return turns.control({ sessionId, mode: operation.mode });
+      case 'clear':
+        return turns.clear(sessionId);
       case 'create': {
         const draft = { id: sessionId, userId: sessionId, attachedSurfaces: [], metadata: {} };
         await sessions.create(draft, { policy: 'share', maxSurfaces: 1 });
@@ -99,6 +104,8 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
         return null;
       case 'session':
         return (await sessions.fetchById(sessionId))?.state ?? null;
+      case 'lane':
+        return shownLane(await turns.lane(sessionId));
       case 'turns':
         return (await turns.list({ sessionId, limit: ALL })).map(shown);
       case 'messages':
@@ -209,6 +216,12 @@ function claimRequest({ holder, leaseMs }: LaneClaim): ClaimRequest {
 
 function stepKey(name: string): Omit<StoredStep, 'value'> {
   return { iteration: 0, intent: 'answer', name, occurrence: 0 };
+}
+
+function shownLane({ mode, queued, head }: Lane): unknown {
+  if (!head) return { mode, queued, head: null };
+  const { id, status, failures, worker } = head;
+  return { mode, queued, head: { id, status, failures, worker: worker ?? null } };
 }
 
 function shown({ id, position, status, failures, cancelMode, waitingFor, dueAt }: Turn): unknown {

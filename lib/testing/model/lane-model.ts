@@ -1,3 +1,4 @@
+import { type LaneMode } from '../../turn/lane.js';
 import { type CancelMode, isTerminal, type TurnStatus } from '../../turn/turn.js';
 import { type TurnHold } from '../../turn/turn.store.js';
 import { type LaneClaim, type LaneOperation } from './lane-operation.js';
@@ -31,6 +32,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
   now = 0;
   session: 'created' | 'active' | 'expired' | null = 'created';
   erased = false;
+  mode: LaneMode = 'open';
   turns: ModelTurn[] = [];
   /** Who runs the head. */
   runner: { readonly holder: string; readonly fence: number; leaseUntil: number } | null = null;
@@ -61,6 +63,10 @@ export class LaneModel implements SequentialModel<LaneOperation> {
         return this.signal(operation);
       case 'cancel':
         return this.cancel(operation);
+      case 'control':
+        return this.control(operation);
+      case 'clear':
+        return this.cancelParked();
       case 'create':
       case 'expire':
       case 'delete':
@@ -68,6 +74,8 @@ export class LaneModel implements SequentialModel<LaneOperation> {
         return this.changeSession(operation.type);
       case 'session':
         return this.session;
+      case 'lane':
+        return this.shown();
       case 'turns':
         return this.turns.map(shown);
       case 'messages':
@@ -84,6 +92,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     if (known) return { position: known.position, duplicate: true };
     if (this.session === null) return 'SESSION_NOT_FOUND';
     if (this.session === 'expired') return 'SESSION_STATE';
+    if (this.mode === 'draining') return 'LANE_DRAINING';
     const { head, queued } = this;
     if (whenBusy === 'reject' && head) return 'SESSION_BUSY';
     const supersedes = whenBusy === 'latest' || whenBusy === 'replace';
@@ -104,6 +113,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     // The same claim sent twice gets the same answer.
     if (head && this.runner?.holder === claim.holder && !this.hasLapsed) return this.given(head);
     while (this.head && this.isClaimable) {
+      if (this.mode === 'paused') return null;
       const turn = this.head;
       if (!this.endsInstead(turn)) return this.run(turn, claim, fenceIn(seen));
       this.runner = null;
@@ -232,6 +242,26 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     return { status: turn.status, mark: turn.mark };
   }
 
+  private control({ mode }: Operation<'control'>): unknown {
+    if (this.session === null) return 'SESSION_NOT_FOUND';
+    this.mode = mode;
+    return { ring: mode !== 'paused' && this.isClaimable };
+  }
+
+  /** @returns how many turns nobody ran */
+  private cancelParked(): number {
+    const parked = this.open.filter(({ status }) => status !== 'running');
+    for (const turn of parked) this.stop(turn, 'cancel');
+    return parked.length;
+  }
+
+  private shown(): unknown {
+    const { head, mode, queued, runner } = this;
+    if (!head) return { mode, queued: 0, head: null };
+    const { id, status, failures } = head;
+    return { mode, queued: queued.length, head: { id, status, failures, worker: runner?.holder ?? null } };
+  }
+
   private changeSession(change: 'create' | 'expire' | 'delete' | 'erase'): unknown {
     const there = this.session !== null;
     if (change === 'create') {
@@ -242,7 +272,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     if (change === 'expire') {
       if (!there) return 'SESSION_NOT_FOUND';
       this.session = 'expired';
-      for (const turn of this.open) if (turn.status !== 'running') this.stop(turn, 'cancel');
+      this.cancelParked();
       return null;
     }
     Object.assign(this, {

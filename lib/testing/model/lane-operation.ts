@@ -1,3 +1,4 @@
+import { LANE_MODES, type LaneMode } from '../../turn/lane.js';
 import { type CancelMode, WHEN_BUSY, type WhenBusy } from '../../turn/turn.js';
 import { type TurnHold } from '../../turn/turn.store.js';
 import { type Durations, type FastCheck } from './specimen.js';
@@ -23,10 +24,12 @@ export type LaneOperation =
   | { readonly type: 'saveStep'; readonly hold: TurnHold; readonly name: string; readonly value: string }
   | { readonly type: 'signal'; readonly turnId: string; readonly signal: string; readonly payload: string }
   | { readonly type: 'cancel'; readonly turnId: string; readonly mode: CancelMode }
+  | { readonly type: 'control'; readonly mode: LaneMode }
+  | { readonly type: 'clear' }
   | { readonly type: 'create' | 'expire' | 'delete' | 'erase' }
   | { readonly type: LaneRead };
 
-export type LaneRead = 'session' | 'turns' | 'messages' | 'checkpoints';
+export type LaneRead = 'session' | 'lane' | 'turns' | 'messages' | 'checkpoints';
 
 export interface LaneClaim {
   readonly holder: string;
@@ -54,6 +57,8 @@ export type LaneAction =
   | { readonly type: 'saveStep'; readonly which: number; readonly name: string }
   | { readonly type: 'signal'; readonly which: number; readonly signal: string }
   | { readonly type: 'cancel'; readonly which: number; readonly mode: CancelMode }
+  | { readonly type: 'control'; readonly mode: LaneMode }
+  | { readonly type: 'clear' }
   | { readonly type: 'create' | 'expire' | 'delete' | 'erase' }
   | { readonly type: LaneRead };
 
@@ -70,6 +75,8 @@ export function laneActions(fc: FastCheck, { given }: Durations): fc.Arbitrary<L
   const seldom = fc.nat(9).map((n) => n === 0);
   const signal = fc.constantFrom(...SIGNALS);
   const type = <const Type extends string>(type: Type): { type: fc.Arbitrary<Type> } => ({ type: fc.constant(type) });
+  // Held for a while only, so that most of what is drawn meets a lane that goes on.
+  const mode = fc.oneof({ weight: 2, arbitrary: fc.constant<LaneMode>('open') }, fc.constantFrom(...LANE_MODES));
   const whenBusy = fc.oneof(fc.constant<WhenBusy>('enqueue'), fc.constantFrom(...WHEN_BUSY));
   const settle = {
     ...type('settle'),
@@ -89,7 +96,12 @@ export function laneActions(fc: FastCheck, { given }: Durations): fc.Arbitrary<L
     { weight: 2, arbitrary: fc.record({ ...type('saveStep'), which: hold, name: fc.constantFrom(...STEPS) }) },
     { weight: 4, arbitrary: fc.record({ ...type('signal'), which: turn, signal }) },
     { weight: 3, arbitrary: fc.record({ ...type('cancel'), which: turn, mode: fc.constantFrom(...CANCEL_MODES) }) },
-    { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('session', 'turns', 'messages', 'checkpoints') }) },
+    { weight: 2, arbitrary: fc.record({ ...type('control'), mode }) },
+    { weight: 1, arbitrary: fc.record(type('clear')) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ type: fc.constantFrom('session', 'lane', 'turns', 'messages', 'checkpoints') }),
+    },
     { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('create', 'create', 'expire', 'delete', 'erase') }) },
   );
 }

@@ -7,7 +7,7 @@ import { NEVER_MS, type Specimen } from './specimen.js';
 export const LANE: Specimen<LaneAction, LaneOperation, LaneModel> = {
   actions: laneActions,
 
-  reads: [{ type: 'session' }, { type: 'turns' }, { type: 'messages' }, { type: 'checkpoints' }],
+  reads: [{ type: 'session' }, { type: 'lane' }, { type: 'turns' }, { type: 'messages' }, { type: 'checkpoints' }],
 
   model: () => new LaneModel(),
 
@@ -19,6 +19,9 @@ export const LANE: Specimen<LaneAction, LaneOperation, LaneModel> = {
 
   /** Whatever rings were lost: somebody is told of every lane that has something to do, and of no other. */
   async afterwards(context, subjects) {
+    for (const [sessionId, { mode }] of subjects) {
+      if (mode === 'paused') await context.adapter.turns.control({ sessionId, mode: 'open' });
+    }
     await context.moveClock?.(NEVER_MS);
     const due = new Set(await context.adapter.turns.due(100_000));
     for (const [sessionId, model] of subjects) {

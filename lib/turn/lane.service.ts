@@ -64,7 +64,7 @@ export class LaneService {
   }
 
   /**
-   * Undoes `pause` and `drain`. A lane goes on at once; with `all`, each is found within `reconcileMs`.
+   * Undoes `pause` and `drain`. A lane goes on at once; with `all`, each as soon as a reconciler finds it, as after a lost ring.
    * @throws InvalidInputError, SessionNotFoundError
    */
   async resume(scope: LaneScope): Promise<void> {

@@ -19,14 +19,16 @@ describe.each(LIVE_STORES)('holding lanes over $name', ({ open }) => {
     const [held, other] = [await session(), await session()];
     await turns.lanes.pause({ sessionId: held });
 
-    const results = ['first', 'second'].map((text) => handle(desk).execute(text, { sessionId: held }));
+    const first = await handle(desk).submit('first', { sessionId: held });
+    const second = handle(desk).execute('second', { sessionId: held });
     await eventually(async () => (await turns.lanes.get(held)).queued === 2);
     await handle(desk).execute('elsewhere', { sessionId: other });
     expect(heard).toEqual(['elsewhere']);
     expect(await turns.lanes.get(held)).toMatchObject({ mode: 'paused', head: { status: 'queued', failures: 0 } });
 
     await turns.lanes.resume({ sessionId: held });
-    expect(await Promise.all(results)).toMatchObject([{ reply: 'first' }, { reply: 'second' }]);
+    expect(await second).toMatchObject({ reply: 'second' });
+    expect(await turns.result(first.id)).toMatchObject({ reply: 'first' });
     expect(heard).toEqual(['elsewhere', 'first', 'second']);
     expect(await turns.lanes.get(held)).toEqual({ sessionId: held, mode: 'open', queued: 0 });
   });
@@ -36,8 +38,9 @@ describe.each(LIVE_STORES)('holding lanes over $name', ({ open }) => {
     const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
     const sessionId = await session();
     const running = handle(desk).execute('wait', { sessionId });
+    await eventually(() => heard.length === 1);
     const next = handle(desk).execute('next', { sessionId });
-    await eventually(async () => heard.length === 1 && (await turns.lanes.get(sessionId)).queued === 1);
+    await eventually(async () => (await turns.lanes.get(sessionId)).queued === 1);
     await turns.lanes.pause({ sessionId });
     release();
 
@@ -185,6 +188,7 @@ describe.each(LASTING_STORES)('holding lanes of another process over $name', ({ 
 
     await operator.turns.lanes.pause({ sessionId });
     const next = worker.handle(desk).execute('next', { sessionId });
+    await eventually(async () => (await operator.turns.lanes.get(sessionId)).queued === 1);
     release();
     await running;
     expect(await operator.turns.lanes.get(sessionId)).toMatchObject({ mode: 'paused', head: { status: 'queued' } });

@@ -13,7 +13,7 @@ const IDLE_POLL_MS = 500;
 /** Between looks at the turn itself, when no hint tells that it changed. */
 const LEDGER_POLL_MS = 1000;
 /** Events that are read at once. */
-export const PAGE = 100;
+export const PAGE = 64;
 /** What readers that keep up are served from. */
 const TAIL_EVENTS = 256;
 const TAIL_BYTES = 262_144;

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as nextTask, setTimeout as delay } from 'node:timers/promises';
 import { Observable } from 'rxjs';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type StoredEvents } from './stored-events.js';
@@ -13,6 +13,8 @@ import { isTerminal } from './turn.js';
 const HEARTBEAT_MS = 15_000;
 /** Before a page is asked for again, while the store is away. */
 const RETRY_MS = 200;
+/** After so many characters connections get the time to send them: an Observable is not told when it must wait. */
+const BURST = 65_536;
 
 export interface EventSources extends EventPlace {
   readonly hints: TurnHints;
@@ -80,11 +82,15 @@ export class TurnEventReaders {
       let last = after;
       const heartbeat = setInterval(() => subscriber.next({ id: String(last), comment: '' }), HEARTBEAT_MS);
       const send = async (): Promise<void> => {
-        for await (const page of this.pages(turnId, after, leaving.signal)) {
-          for (const event of page) {
-            last = event.offset;
-            subscriber.next(messageOf(event));
-          }
+        let burst = 0;
+        for await (const event of this.events(turnId, after, leaving.signal)) {
+          last = event.offset;
+          const message = messageOf(event);
+          subscriber.next(message);
+          burst += message.data?.length ?? 0;
+          if (burst < BURST) continue;
+          burst = 0;
+          await nextTask();
         }
       };
       send().then(

@@ -1,4 +1,6 @@
 import 'reflect-metadata';
+import { createConnection, type Server } from 'node:net';
+import { promisify } from 'node:util';
 import { Controller, Headers, type MessageEvent, Param, Sse } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { type Observable } from 'rxjs';
@@ -44,6 +46,9 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
           await turn.emit({ type: 'delta', data: 'just text' });
           await turn.emit({ type: 'ping' });
           await goOn.pass(turn.signal);
+          if (turn.input.text === 'much') {
+            for (let n = 0; n < 400; n += 1) await turn.emit({ type: 'delta', data: 'x'.repeat(60_000) });
+          }
           await turn.emit({ type: 'delta', data: 3 });
           return reply('done');
         },
@@ -163,6 +168,31 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     }
   });
 
+  it('TRN-33 a client that does not read is dropped in the end, and harms neither the turn nor the others', async () => {
+    const { id } = await submit('much');
+    const { port } = new URL(url);
+    const deaf = createConnection({ port: Number(port), host: '127.0.0.1' });
+    deaf.pause();
+    deaf.on('error', () => undefined);
+    deaf.write(`GET /turns/${id}/events HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    const server = app.getHttpServer() as Server;
+    const connections = (): Promise<number> => promisify(server.getConnections.bind(server))();
+    await eventually(async () => (await connections()) > 0);
+    const before = await connections();
+    goOn.open();
+    const shown: string[] = [];
+    // As an EventSource does, should it be dropped as well on a machine that is busy.
+    while (shown.length < 405) {
+      const stream = await connect(id, shown.at(-1));
+      await stream.over;
+      shown.push(...messagesIn(stream.text).map((message) => message.id));
+    }
+    expect(shown).toEqual(Array.from({ length: 405 }, (_, at) => `${at + 1}`));
+    expect(await turns.get(id)).toMatchObject({ status: 'awaiting-input' });
+    await eventually(async () => (await connections()) < before);
+    deaf.destroy();
+  });
+
   it('TRN-32 TRN-14 when the application stops, open streams end without a terminal event', async () => {
     const { id } = await submit();
     const stream = await connect(id);
@@ -172,9 +202,9 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     expect(messagesIn(stream.text).map((message) => message.id)).toEqual(['1', '2', '3']);
   });
 
-  async function submit(): Promise<{ id: string; sessionId: string }> {
+  async function submit(text = 'go'): Promise<{ id: string; sessionId: string }> {
     const session = await app.get(SessionStore).create({ userId: 'ann' });
-    const turn = await turns.submit('desk', 'go', { sessionId: session.id });
+    const turn = await turns.submit('desk', text, { sessionId: session.id });
     await eventually(async () => (await adapter.events.last(turn.id)) === 3);
     return turn;
   }

@@ -1,0 +1,169 @@
+import { type Turn, type TurnEvent } from 'nestjs-agent-sessions';
+import { type EventPlace, TurnEventFeed } from '../../lib/turn/turn-event-feed.js';
+import { eventually } from '../support/eventually.js';
+
+const RUNNING = { id: 't', sessionId: 's', status: 'running' } as Turn;
+const SETTLED = { ...RUNNING, status: 'completed', turnIndex: 0, reply: { text: 'done' } } as Turn;
+const never = new AbortController().signal;
+
+describe('what readers of one turn share', () => {
+  it.each([
+    ['small events', 'x', 256],
+    ['large events', 'x'.repeat(60_000), 4],
+  ])('TRN-33 keeps no more than a tail of %s, however many there were', async (_, data, most) => {
+    const { place } = logOf([]);
+    const feed = new TurnEventFeed('t', place);
+    await feed.ready;
+    for (let offset = 1; offset <= 3000; offset += 3) feed.tell(eventsOf(offset, offset + 2, data));
+    expect(heldBy(feed, 3000)).toBe(most);
+    // And the newest are right.
+    expect(feed.after(2999)).toEqual(eventsOf(3000, 3000, data));
+    expect(feed.after(3000)).toEqual([]);
+  });
+
+  it('TRN-33 reads no more than it keeps of what nobody has waited for', async () => {
+    const { place, calls } = logOf(eventsOf(1, 50_000));
+    const feed = new TurnEventFeed('t', {
+      ...place,
+      log: { ...place.log, last: async () => (calls.length === 0 ? 0 : 50_000) },
+    });
+    await feed.ready;
+    await feed.news(never);
+    await eventually(() => feed.after(50_000) !== null && feed.after(49_999) === null);
+    expect(calls.length).toBeLessThan(5);
+  });
+
+  it('TRN-33 looks only while somebody waits', async () => {
+    const { place, calls } = logOf([]);
+    const feed = new TurnEventFeed('t', place);
+    await feed.ready;
+    await pause(250);
+    expect(calls).toEqual([]);
+    const leaving = new AbortController();
+    const waiting = feed.news(leaving.signal);
+    await eventually(() => calls.length >= 3);
+    leaving.abort();
+    await waiting;
+    await pause(150);
+    calls.length = 0;
+    await pause(250);
+    expect(calls).toEqual([]);
+  });
+
+  it('TRN-30 begins where the log ends, and takes nothing twice', async () => {
+    const { place } = logOf(eventsOf(1, 10));
+    const feed = new TurnEventFeed('t', place);
+    await feed.ready;
+    expect(feed.after(9)).toBeNull();
+    expect(feed.after(10)).toEqual([]);
+    feed.tell(eventsOf(8, 12));
+    expect(feed.after(10)).toEqual(eventsOf(11, 12));
+    feed.tell(eventsOf(11, 12));
+    expect(feed.after(10)).toEqual(eventsOf(11, 12));
+  });
+
+  it('TRN-30 reads what another process stored in between', async () => {
+    const stored = eventsOf(1, 1);
+    const { place } = logOf(stored);
+    const feed = new TurnEventFeed('t', place);
+    await feed.ready;
+    const waiting = feed.news(never);
+    stored.push(...eventsOf(2, 4));
+    // The `attempt` event before it is the store's.
+    feed.tell(eventsOf(4, 4));
+    await waiting;
+    expect(feed.after(1)).toEqual(eventsOf(2, 4));
+  });
+
+  it('TRN-30 reads to the end after it has seen that the turn is over, and before it says so', async () => {
+    const stored = eventsOf(1, 1);
+    const log = logOf(stored);
+    let turn = RUNNING;
+    const place: EventPlace = {
+      log: log.place.log,
+      ledger: {
+        get: async () => {
+          // The last events are stored, and the turn settles, just before it is looked at.
+          if (turn === SETTLED && stored.length === 1) stored.push(...eventsOf(2, 3));
+          return turn;
+        },
+      },
+    };
+    const feed = new TurnEventFeed('t', place);
+    await feed.ready;
+    turn = SETTLED;
+    feed.hint();
+    await feed.news(never);
+    await eventually(() => feed.isOver);
+    expect(feed.after(1)).toEqual(eventsOf(2, 3));
+    expect(feed.end).toEqual({
+      offset: 4,
+      type: 'settled',
+      data: { id: 't', sessionId: 's', status: 'completed', turnIndex: 0, reply: 'done' },
+    });
+  });
+
+  it('TRN-30 a hint that comes while it looks makes it look again', async () => {
+    let turn = RUNNING;
+    let looks = 0;
+    const feed = new TurnEventFeed('t', {
+      log: logOf([]).place.log,
+      ledger: {
+        get: async () => {
+          looks += 1;
+          const seen = turn;
+          if (looks === 2) {
+            // Read already, and changed before the answer is here.
+            turn = SETTLED;
+            feed.hint();
+          }
+          return seen;
+        },
+      },
+    });
+    await feed.ready;
+    const startedAt = performance.now();
+    void feed.news(never);
+    await eventually(() => feed.isOver);
+    expect(performance.now() - startedAt).toBeLessThan(500);
+  });
+
+  it('TRN-33 nobody can change what others are given', async () => {
+    const feed = new TurnEventFeed('t', logOf([]).place);
+    await feed.ready;
+    feed.tell([{ offset: 1, type: 'delta', data: { nested: { text: 'a' } } }]);
+    const [event] = feed.after(0) ?? [];
+    expect(() => Object.assign((event.data as { nested: object }).nested, { text: 'b' })).toThrow(TypeError);
+  });
+});
+
+/** A log of these events, and the calls of `read`. */
+function logOf(events: readonly TurnEvent[]): { place: EventPlace; calls: number[] } {
+  const calls: number[] = [];
+  const place: EventPlace = {
+    ledger: { get: async () => RUNNING },
+    log: {
+      read: async (_, after, limit) => {
+        calls.push(after);
+        return events.filter(({ offset }) => offset > after).slice(0, limit);
+      },
+      last: async () => events.length,
+    },
+  };
+  return { place, calls };
+}
+
+function eventsOf(first: number, last: number, data = 'x'): TurnEvent[] {
+  return Array.from({ length: last - first + 1 }, (_, at) => ({ offset: first + at, type: 'delta', data }));
+}
+
+/** How many events it has, the last one being known. */
+function heldBy(feed: TurnEventFeed, last: number): number {
+  let held = 0;
+  while (held < last && feed.after(last - held - 1) !== null) held += 1;
+  return held;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

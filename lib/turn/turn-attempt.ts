@@ -19,6 +19,9 @@ import { compareVersions } from './compare-versions.js';
 import { backoffMs, isPermanent } from './turn-retry.js';
 import { userMessage } from './user-message.js';
 
+/** Between two tries of a store call, at most: the store must be found again before the lease is over. */
+const MAX_PAUSE_MS = 250;
+
 /** How an attempt ended. */
 export type AttemptOutcome =
   | { readonly type: 'settled'; readonly settled: SettledTurn }
@@ -223,7 +226,7 @@ export class TurnAttempt {
 
   /** Repeats a store call that failed for want of a connection, as long as the turn is certainly ours. */
   private async whileLeased<T>(call: () => Promise<T>): Promise<T> {
-    for (let pauseMs = 20; ; pauseMs *= 2) {
+    for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
       try {
         return await call();
       } catch (error) {

@@ -44,7 +44,9 @@ export class TurnEventReaders {
     try {
       await feed.ready;
       for (let offset = after; !signal.aborted;) {
-        const page = feed.after(offset) ?? (await this.read(turnId, offset, feed, signal));
+        const page = feed.after(offset) ?? (await this.read(turnId, offset, signal));
+        // It has not seen what comes before the end.
+        if (!page) return;
         if (page.length > 0) {
           offset = page[page.length - 1].offset;
           yield page;
@@ -114,18 +116,14 @@ export class TurnEventReaders {
     await Promise.all([...this.feeds.values()].map(({ feed }) => feed.close()));
   }
 
-  private async read(
-    turnId: string,
-    after: number,
-    feed: TurnEventFeed,
-    signal: AbortSignal,
-  ): Promise<readonly TurnEvent[]> {
+  /** @returns null when the store is away and nobody waits for it any more */
+  private async read(turnId: string, after: number, signal: AbortSignal): Promise<readonly TurnEvent[] | null> {
     for (;;) {
       try {
         return await this.sources.log.read(turnId, after, PAGE);
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) throw error;
-        if (feed.isOver || signal.aborted) return [];
+        if (this.closed || signal.aborted) return null;
         await delay(RETRY_MS);
       }
     }

@@ -6,6 +6,7 @@ import {
   reply,
   type SessionsAdapter,
   StateSerializationError,
+  StoreUnavailableError,
   TooLargeError,
   type TurnContext,
   type TurnEvent,
@@ -335,6 +336,31 @@ describe('emit', () => {
     expect((await all(turns, id)).map(({ type, offset }) => [type, offset])).toEqual([['settled', 1]]);
   });
 
+  it('TRN-30 a store that is away for nearly as long as the lease loses nothing', async () => {
+    const base = memoryAdapter();
+    let awayUntil = Infinity;
+    const unlessAway = <Args extends unknown[], T>(call: (...args: Args) => Promise<T>) => {
+      return (...args: Args): Promise<T> =>
+        performance.now() < awayUntil ? Promise.reject(new StoreUnavailableError('away')) : call(...args);
+    };
+    const adapter = withAppend(base, (...args) => {
+      if (awayUntil === Infinity) awayUntil = performance.now() + 1400;
+      return unlessAway(base.events.append.bind(base.events))(...args);
+    });
+    const { turns, session } = await start(
+      {
+        ...adapter,
+        turns: Object.assign(Object.create(base.turns) as typeof base.turns, {
+          renew: unlessAway(base.turns.renew.bind(base.turns)),
+        }),
+      },
+      (turn) => void turn.emit({ type: 'delta', data: turn.attempt }),
+      { leaseMs: 2000 },
+    );
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    expect((await all(turns, id)).map(({ data }) => data)).toEqual([1, expect.objectContaining({ reply: 'done' })]);
+  });
+
   it('TRN-30 TRN-03 a worker that has lost its turn stops, and nothing it emits is stored', async () => {
     const adapter = memoryAdapter();
     const { pass, open: release } = gate();
@@ -514,6 +540,48 @@ describe('readers', () => {
     expect(events.map(({ type }) => type)).toEqual(['delta', 'settled']);
   });
 
+  it('TRN-30 one that is behind when its turn is over gets all that comes before the end, also while the store is away', async () => {
+    const base = memoryAdapter();
+    let away = 0;
+    const adapter = withRead(base, (...args) => {
+      away -= 1;
+      return away >= 0 ? Promise.reject(new StoreUnavailableError('away')) : base.events.read(...args);
+    });
+    const { turns, session } = await start(adapter, async (turn) => {
+      for (let n = 1; n <= 1000; n += 1) await turn.emit({ type: 'delta', data: n });
+    });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    await turns.result(id);
+    const offsets: number[] = [];
+    for await (const { offset } of turns.readEvents(id)) {
+      offsets.push(offset);
+      if (offset === 1 || offset === 500) away = 2;
+    }
+    expect(offsets).toEqual(Array.from({ length: 1001 }, (_, at) => at + 1));
+  });
+
+  it('TRN-32 TRN-14 one that is behind when the process stops and the store is away gets no end', async () => {
+    const base = memoryAdapter();
+    let away = false;
+    const adapter = withRead(base, (...args) =>
+      away ? Promise.reject(new StoreUnavailableError('closed')) : base.events.read(...args),
+    );
+    const { turns, session, close } = await start(adapter, async (turn) => {
+      for (let n = 1; n <= 1000; n += 1) await turn.emit({ type: 'delta', data: n });
+    });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    await turns.result(id);
+    const seen: TurnEvent[] = [];
+    for await (const event of turns.readEvents(id)) {
+      seen.push(event);
+      if (away) continue;
+      away = true;
+      await close();
+    }
+    expect(seen.length).toBeGreaterThan(0);
+    expect(seen.map(({ type }) => type)).toEqual(seen.map(() => 'delta'));
+  });
+
   it('TRN-30 survives that every hint is lost', async () => {
     const adapter = memoryAdapter();
     const { turns, session } = await start({ ...adapter, hints: { subscribe: () => () => {} } }, emitWords);
@@ -569,6 +637,12 @@ function steps(count: number): [pass: (() => Promise<void>)[], release: (() => v
 function withAppend(adapter: SessionsAdapter, append: SessionsAdapter['events']['append']): SessionsAdapter {
   const { events } = adapter;
   return { ...adapter, events: Object.assign(Object.create(events) as typeof events, { append }) };
+}
+
+/** The same store with another way to read events. */
+function withRead(adapter: SessionsAdapter, read: SessionsAdapter['events']['read']): SessionsAdapter {
+  const { events } = adapter;
+  return { ...adapter, events: Object.assign(Object.create(events) as typeof events, { read }) };
 }
 
 /** The same store, which tells how many events each batch has. */

@@ -226,6 +226,28 @@ export function describeTurnEvents(context: ConformanceContext): void {
         },
       ],
       [
+        'was superseded between two attempts',
+        async (hold) => {
+          await lane.adapter.turns.release(hold, LONG_MS);
+          await lane.queue('newer', { whenBusy: 'latest' });
+        },
+      ],
+      [
+        'was cancelled between two attempts',
+        async (hold) => {
+          await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: LONG_MS });
+          await lane.adapter.turns.cancel(hold.turnId, 'cancel');
+        },
+      ],
+      [
+        'ended with its session, while its worker was lost',
+        async () => {
+          await context.sessions.expire(lane.sessionId);
+          await lane.elapse(SHORT_MS);
+          expect(await lane.claim()).toBeNull();
+        },
+      ],
+      [
         'lapsed for the last time',
         async () => {
           await lane.elapse(SHORT_MS);
@@ -294,6 +316,32 @@ export function describeTurnEvents(context: ConformanceContext): void {
       await expect(append(hold, 2, 'b')).rejects.toBeInstanceOf(TurnFencedError);
     });
 
+    it.each(['delete', 'erase'] as const)(
+      'TRN-31 %s of a session leaves nothing behind of what its worker emits meanwhile',
+      async (remove) => {
+        const { hold } = await lane.run('hello');
+        await append(hold, 1, 'a');
+        const { appends } = race(hold, 2);
+        await context.sessions[remove](lane.sessionId);
+        for (const outcome of await appends) {
+          if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(TurnFencedError);
+        }
+        expect(await readAll(hold.turnId)).toEqual([]);
+        expect(await lane.adapter.events.last(hold.turnId)).toBe(0);
+      },
+    );
+
+    it('TRN-30 batches that are sent again and again, and late, by several connections are there once and in order', async () => {
+      const { hold } = await lane.run('hello');
+      for (let number = 1; number <= 10; number += 1) {
+        // As a writer does: the next one only after an answer; an earlier one may still be on its way.
+        const { appends } = race(hold, number);
+        await append(hold, number, `${number}`);
+        if (number % 3 === 0) await appends;
+      }
+      expect(await texts(hold.turnId)).toEqual(Array.from({ length: 10 }, (_, at) => `${at + 1}`));
+    });
+
     it('TRN-30 gives data and types back as they came', async () => {
       await lane.queue('hello');
       const { hold: first } = await lane.take({ leaseMs: SHORT_MS });
@@ -325,6 +373,12 @@ export function describeTurnEvents(context: ConformanceContext): void {
       ).toBe(true);
       expect((await lane.adapter.events.read(hold.turnId, 4999, 2)).map(({ offset }) => offset)).toEqual([5000, 5001]);
     });
+
+    /** The same batch by every client at once. */
+    function race(hold: TurnHold, number: number): { appends: Promise<PromiseSettledResult<number>[]> } {
+      const batch = batchOf(number, `${number}`);
+      return { appends: Promise.allSettled(context.clients.map(({ events }) => events.append(hold, batch, LONG_MS))) };
+    }
 
     async function withEarlierEvents(own: TestLane): Promise<{ hold: TurnHold }> {
       const { hold } = await own.run('hello');

@@ -79,6 +79,48 @@ describe.each(LASTING_STORES)('the events of a turn over $name', ({ create }) =>
       }
     }
   });
+
+  it('TRN-30 TRN-32 whoever comes, goes and comes back at any time sees each event once and in order', async () => {
+    const open = create();
+    const count = 400;
+    const worker = await start(
+      open(),
+      async (turn) => {
+        for (let n = 1; n <= count / 2; n += 1) {
+          void turn.emit({ type: 'delta', data: n });
+          if (n % 7 === 0) await new Promise((resolve) => setTimeout(resolve, n % 3));
+        }
+        if (turn.attempt === 1) throw new Error('once more');
+      },
+      { retry: { attempts: 2, backoff: { type: 'fixed', delayMs: 30 } }, events: { batchMs: 3, batchBytes: 200 } },
+    );
+    const web = await startApplication({ adapter: open(), role: 'submit' });
+    const { id } = await worker.turns.submit('desk', 'go', { sessionId: await worker.session() });
+    const read = async (turns: TurnService, at: number): Promise<TurnEvent[]> => {
+      const seen: TurnEvent[] = [];
+      for (let visit = 1; seen.at(-1)?.type !== 'settled'; visit += 1) {
+        const leaving = new AbortController();
+        const timer = setTimeout(() => leaving.abort(), (at * 13 + visit * 29) % 120);
+        let most = (at * 31 + visit * 17) % 90;
+        for await (const event of turns.readEvents(id, { after: seen.at(-1)?.offset, signal: leaving.signal })) {
+          seen.push(event);
+          // Some leave in the midst of a page, some when their time is up.
+          if ((most -= 1) === 0) break;
+          if (at % 4 === 0 && event.offset % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+        clearTimeout(timer);
+      }
+      return seen;
+    };
+    const streams = await Promise.all(
+      Array.from({ length: 24 }, (_, at) => read(at % 2 === 0 ? worker.turns : web.turns, at)),
+    );
+    const half = Array.from({ length: count / 2 }, (_, at) => at + 1);
+    for (const seen of streams) {
+      expect(seen.map(({ offset }) => offset)).toEqual(Array.from({ length: count + 2 }, (_, at) => at + 1));
+      expect(seen.slice(0, -1).map(({ data }) => data)).toEqual([...half, { attempt: 2 }, ...half]);
+    }
+  });
 });
 
 describe.each(LIVE_STORES)('the events of a turn over $name', ({ open }) => {

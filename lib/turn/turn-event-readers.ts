@@ -98,8 +98,8 @@ export class TurnEventReaders {
       send().then(
         () => subscriber.complete(),
         (error: unknown) => {
-          // It was deleted a moment ago: whoever comes again is told.
-          if (error instanceof TurnNotFoundError) subscriber.complete();
+          // Deleted, or the store is away, since a moment ago: whoever comes again is told.
+          if (error instanceof TurnNotFoundError || error instanceof StoreUnavailableError) subscriber.complete();
           else subscriber.error(error);
         },
       );

@@ -11,6 +11,7 @@ import {
   type SessionsAdapter,
   SessionsModule,
   SessionStore,
+  StoreUnavailableError,
   type TurnContext,
   TurnService,
 } from 'nestjs-agent-sessions';
@@ -125,6 +126,23 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
       expect(response.status).toBe(status);
       expect(await response.json()).toMatchObject({ statusCode: status, code });
     }
+  });
+
+  it('TRN-32 answers 503 while the store is away; a stream that has begun ends, and an EventSource comes again', async () => {
+    const { id } = await submit();
+    const get = jest.spyOn(adapter.turns, 'get').mockRejectedValue(new StoreUnavailableError('away'));
+    const { response } = await connect(id);
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+
+    // It goes away after the first look.
+    const turn = await (get.mockRestore(), adapter.turns.get(id));
+    jest.spyOn(adapter.turns, 'get').mockRejectedValue(new StoreUnavailableError('away')).mockResolvedValueOnce(turn);
+    const stream = await connect(id);
+    expect(stream.response.status).toBe(200);
+    await stream.over;
+    expect(messagesIn(stream.text)).toEqual([]);
+    jest.restoreAllMocks();
   });
 
   it('TRN-32 a client that goes away does not stop the turn, and is read for no longer', async () => {

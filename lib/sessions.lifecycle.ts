@@ -1,3 +1,5 @@
+import { Server } from 'node:http';
+import { Server as SecureServer } from 'node:https';
 import {
   type BeforeApplicationShutdown,
   Inject,
@@ -8,7 +10,7 @@ import {
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
-import { ModuleRef } from '@nestjs/core';
+import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { findProvider } from './common/nest-providers.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { SessionSweeper } from './maintenance/session-sweeper.service.js';
@@ -46,6 +48,7 @@ export class SessionsLifecycle
     @Inject(TURN_QUEUE) private readonly queue: TurnQueue,
     @Inject(SESSIONS_ROLE) private readonly role: ProcessRole,
     private readonly registry: OrchestratorRegistry,
+    private readonly adapterHost: HttpAdapterHost,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -74,11 +77,21 @@ export class SessionsLifecycle
       await this.closeQueue(() => this.queue.close());
     }
     // Requests that wait for a turn would keep the HTTP server open.
+    this.letConnectionsGo();
     await this.turns.close();
   }
 
   async onApplicationShutdown(): Promise<void> {
     await this.adapter.close?.();
+  }
+
+  /**
+   * A server that is closed still serves connections that are kept alive. An EventSource comes again over its own every three
+   * seconds, so that it would never end.
+   */
+  private letConnectionsGo(): void {
+    const server: unknown = this.adapterHost.httpAdapter?.getHttpServer();
+    if (server instanceof Server || server instanceof SecureServer) server.keepAliveTimeout = 1;
   }
 
   /** A queue that fails leaves the rest of the application its end. */

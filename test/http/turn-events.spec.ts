@@ -220,6 +220,25 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     expect(messagesIn(stream.text).map((message) => message.id)).toEqual(['1', '2', '3']);
   });
 
+  it('TRN-32 TRN-14 a client that comes again over the same connection does not keep the application from stopping', async () => {
+    const { id } = await submit();
+    const first = await connect(id);
+    await eventually(() => first.text.includes('id: 3'));
+    let stopped = false;
+    const closed = app.close().then(() => (stopped = true));
+    await first.over;
+    // As an EventSource does, which waits for three seconds.
+    for (let visit = 0; visit < 3 && !stopped; visit += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      await connect(id, '3').then(
+        (stream) => stream.over,
+        () => undefined,
+      );
+    }
+    expect(stopped).toBe(true);
+    await closed;
+  });
+
   async function submit(text = 'go'): Promise<{ id: string; sessionId: string }> {
     const session = await app.get(SessionStore).create({ userId: 'ann' });
     const turn = await turns.submit('desk', text, { sessionId: session.id });

@@ -53,6 +53,19 @@ const TURN_NUMBERS: ReadonlySet<string> = new Set([
   'dueAt',
 ] satisfies (keyof TurnRow)[]);
 
+const BLANK_SESSION: SessionRow = {
+  id: '',
+  userId: '',
+  workspaceId: null,
+  state: 'created',
+  createdAt: 0,
+  lastActivityAt: 0,
+  stateChangedAt: null,
+  surfaces: '[]',
+  metadata: '{}',
+  version: 0,
+};
+
 const SESSION_NUMBERS: ReadonlySet<string> = new Set([
   'createdAt',
   'lastActivityAt',
@@ -64,7 +77,7 @@ const SESSION_NUMBERS: ReadonlySet<string> = new Set([
 const META = 'm:';
 
 export function turnOf(fields: Fields): Turn {
-  return toTurn({ ...BLANK_TURN, ...Object.fromEntries(entries(fields, TURN_NUMBERS)) });
+  return toTurn(rowOf(BLANK_TURN, fields, TURN_NUMBERS));
 }
 
 /** What is shown of a lane, as a script gives it. */
@@ -105,14 +118,19 @@ function number(text: string | null | undefined): number | null {
 
 /** @param fields of a session that is there */
 export function sessionOf(fields: Fields): Session {
-  const blank = { workspaceId: null, stateChangedAt: null, metadata: '{}' };
-  const all = entries(fields, SESSION_NUMBERS);
-  const row = Object.fromEntries(all.filter(([field]) => !field.startsWith(META)));
+  const own: (string | number)[] = [];
+  const metadata: [string, unknown][] = [];
+  for (let i = 0; i < fields.length; i += 2) {
+    const [field, value] = [String(fields[i]), fields[i + 1]];
+    if (field.startsWith(META))
+      metadata.push([JSON.parse(field.slice(META.length)) as string, JSON.parse(String(value))]);
+    else own.push(field, value);
+  }
   // Not by assignment: a key may be named __proto__.
-  const metadata = all
-    .filter(([field]) => field.startsWith(META))
-    .map(([field, value]) => [JSON.parse(field.slice(META.length)) as string, JSON.parse(String(value)) as unknown]);
-  return { ...toSession({ ...blank, ...row } as SessionRow), metadata: Object.fromEntries(metadata) as JsonObject };
+  return {
+    ...toSession(rowOf(BLANK_SESSION, own, SESSION_NUMBERS)),
+    metadata: Object.fromEntries(metadata) as JsonObject,
+  };
 }
 
 /** What became of a session: its fields, its state before, and whether it changed. */
@@ -189,6 +207,16 @@ export function stepsOf(fields: Fields): StoredStep[] {
     const [iteration, intent, name, occurrence] = JSON.parse(field) as [number, string, string, number];
     return { iteration, intent, name, occurrence, value: JSON.parse(String(value)) as StoredStep['value'] };
   });
+}
+
+/** @param fields that a script named: whatever is not in `blank` is added */
+function rowOf<Row extends object>(blank: Row, fields: Fields, numbers: ReadonlySet<string>): Row {
+  const row = { ...blank } as Record<string, unknown>;
+  for (let i = 0; i < fields.length; i += 2) {
+    const field = fields[i];
+    row[field] = numbers.has(field as string) ? Number(fields[i + 1]) : fields[i + 1];
+  }
+  return row as Row;
 }
 
 export function entries(fields: Fields, numbers: ReadonlySet<string>): [field: string, value: string | number][] {

@@ -17,6 +17,7 @@ import {
   type TurnSettlement,
   type TurnWait,
 } from '../../turn/turn.store.js';
+import { type Session } from '../../session/session.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, type Turn } from '../../turn/turn.js';
 import { userMessage } from '../../turn/user-message.js';
@@ -51,8 +52,10 @@ import { SETTLE } from './scripts/turn-settle.js';
 type StoredClaim = readonly [
   fence: number | string,
   turn: Fields,
-  session: Fields,
-  checkpoint: string | null,
+  /** `null`: as the settle before has left it. */
+  session: Fields | null,
+  /** A number: the one that the settle before has written, at this time. */
+  checkpoint: string | number | null,
   window: StoredWindow,
   steps: Fields,
 ];
@@ -92,7 +95,7 @@ export class RedisTurns implements TurnLedger {
 
   async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
     const [claimed] = await this.db.run<[StoredClaim | null]>(CLAIM, sessionId, JSON.stringify(request));
-    return claimed && claimOf(claimed);
+    return claimed && claimOf(claimed, null, '');
   }
 
   async renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
@@ -102,6 +105,7 @@ export class RedisTurns implements TurnLedger {
 
   async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
     const { status, reply, error, report, messages, checkpoint, keepCheckpoints } = settlement;
+    const text = checkpoint ? checkpointText(checkpoint) : '';
     const [turn, sessionChange, claimed, ring] = await this.db.run<
       [turn: Fields, sessionChange: StoredChange | null, next: StoredClaim | null, ring: number]
     >(
@@ -113,16 +117,17 @@ export class RedisTurns implements TurnLedger {
       JSON.stringify(report) ?? '',
       checkpoint?.orchestrator ?? '',
       checkpoint?.turnIndex ?? '',
-      checkpoint ? checkpointText(checkpoint) : '',
+      text,
       keepCheckpoints === 'all' ? '' : keepCheckpoints,
       next ? JSON.stringify(next) : '',
       ...messages.map(messageText),
     );
     this.changed(hold.turnId);
+    const change = sessionChange && changeOf(sessionChange);
     return {
       turn: turnOf(turn),
-      ...(sessionChange ? { sessionChange: changeOf(sessionChange) } : {}),
-      next: claimed && claimOf(claimed),
+      ...(change ? { sessionChange: change } : {}),
+      next: claimed && claimOf(claimed, change && change.session, text),
       ring: ring === 1,
     };
   }
@@ -226,14 +231,20 @@ function holdArgs({ sessionId, turnId, fence }: TurnHold): [string, string, numb
   return [sessionId, turnId, fence];
 }
 
-function claimOf([fence, fields, session, checkpoint, window, steps]: StoredClaim): ClaimedTurn {
+/** @param settled what a settle has made of the session; @param written the checkpoint that it wrote */
+function claimOf(
+  [fence, fields, session, checkpoint, window, steps]: StoredClaim,
+  settled: Session | null,
+  written: string,
+): ClaimedTurn {
   const turn = turnOf(fields);
-  const { sessionId } = turn;
+  const { sessionId, orchestrator } = turn;
+  const stored = typeof checkpoint === 'number' ? `${checkpoint}\n${written}` : checkpoint;
   return {
     hold: { sessionId, turnId: turn.id, fence: Number(fence) },
     turn,
-    session: session.length > 0 ? sessionOf(session) : null,
-    checkpoint: checkpoint === null ? null : checkpointOf(turn.orchestrator, sessionId, checkpoint),
+    session: session && session.length > 0 ? sessionOf(session) : settled,
+    checkpoint: stored === null ? null : checkpointOf(orchestrator, sessionId, stored),
     history: windowOf(sessionId, window),
     steps: stepsOf(steps),
   };

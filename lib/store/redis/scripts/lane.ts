@@ -126,8 +126,8 @@ local function cancel_open_turns(session_id)
 end
 
 -- The lane and the turn that a hold is for, or a refusal: it is no longer the lane's current one.
-local function held(session_id, turn_id, fence)
-  local lane, turn = read(key('lane', session_id)), read(key('turn', turn_id))
+local function held(session_id, turn_id, fence, known_turn)
+  local lane, turn = read(key('lane', session_id)), known_turn or read(key('turn', turn_id))
   if lane and turn and lane.runningTurn == turn_id and lane.fence == fence then return lane, turn end
   return nil, nil, refuse('TURN_FENCED', 'session_id', session_id, 'turn_id', turn_id, 'fence', fence)
 end

@@ -95,7 +95,12 @@ redis.call('HINCRBY', lane_key, 'nextPosition', 1)
 
 -- Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring.
 local ring = 0
-if not lane.runningTurn and (not head or is_terminal(head)) then ring = rest_lane(session_id, lane) end
+if not head then
+  ring = 1
+  attend(session_id, now + RING_GRACE_MS)
+elseif not lane.runningTurn and is_terminal(head) then
+  ring = rest_lane(session_id, lane)
+end
 return { 1, 0, ring, position, now }
 `,
 );

@@ -4,13 +4,14 @@ import { script } from './script.js';
 
 /** The claim of a lane's head, alone and at the end of a settle. Needs LANE. */
 export const CLAIM_TURN = /* lua */ `
-local function claimed_reply(lane, turn, request)
+-- What the client knows is not sent again: the session, and when its checkpoint was written.
+local function claimed_reply(lane, turn, request, known)
   local session_id, orchestrator = turn.sessionId, turn.orchestrator
   return {
     lane.fence,
     turn_reply(turn),
-    redis.call('HGETALL', key('session', session_id)),
-    latest_checkpoint(orchestrator, session_id),
+    not known.session and redis.call('HGETALL', key('session', session_id)),
+    known.checkpoint_of == orchestrator and now or latest_checkpoint(orchestrator, session_id),
     read_window(session_id, request.windows[orchestrator] or 0),
     redis.call('HGETALL', key('steps', turn.id)),
   }
@@ -35,9 +36,9 @@ local function may_go_on(head, max_attempts)
   return false
 end
 
--- The head when it is due and nobody holds it with a live lease, else nil.
-local function claim_turn(session_id, request)
-  local lane = read(key('lane', session_id))
+-- The head when it is due and nobody holds it with a live lease, else nil; known.lane is a lane that was read.
+local function claim_turn(session_id, request, known)
+  local lane = known.lane or read(key('lane', session_id))
   if not lane then return nil end
   local head = head_of(session_id)
   while head do
@@ -45,7 +46,7 @@ local function claim_turn(session_id, request)
     if head.status == 'running' then
       if not is_lapsed(lane) then
         -- The same claim sent twice gets the same answer.
-        return lane.holder == request.holder and claimed_reply(lane, head, request) or nil
+        return lane.holder == request.holder and claimed_reply(lane, head, request, known) or nil
       end
     elseif not is_due(head) then
       return nil
@@ -67,7 +68,7 @@ local function claim_turn(session_id, request)
         fence = math.max(lane.fence + 1, now), runningTurn = head.id, holder = request.holder, leaseUntil = lease_until, offers = false,
       })
       attend(session_id, lease_until)
-      return claimed_reply(lane, head, request)
+      return claimed_reply(lane, head, request, known)
     end
     rest_lane(session_id, lane)
     head = head_of(session_id)
@@ -80,6 +81,6 @@ export const CLAIM = script(
   'claim',
   [CONTENTS, LANE, CLAIM_TURN],
   /* lua */ `
-return { 1, claim_turn(ARGV[1], cjson.decode(ARGV[2])) or false }
+return { 1, claim_turn(ARGV[1], cjson.decode(ARGV[2]), {}) or false }
 `,
 );

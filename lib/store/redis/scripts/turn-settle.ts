@@ -12,21 +12,22 @@ export const SETTLE = script(
 local session_id, turn_id, fence, status = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local checkpoint_of, turn_index = ARGV[8], ARGV[9]
 
-local function hand_over(turn, session_change)
-  local next_turn = ARGV[12] ~= '' and claim_turn(session_id, cjson.decode(ARGV[12])) or nil
-  local ring = 0
+local function claim_next(known)
+  return ARGV[12] ~= '' and claim_turn(session_id, cjson.decode(ARGV[12]), known) or false
+end
+
+local turn = read(key('turn', turn_id))
+if turn and turn.settledFence == fence then
+  -- Sent twice: the first one was committed, only its answer was lost.
+  local next_turn, ring = claim_next({}), 0
   if not next_turn and not redis.call('HGET', key('lane', session_id), 'runningTurn') then
     local head = head_of(session_id)
     ring = head and is_due(head) and 1 or 0
   end
-  return { 1, turn_reply(turn), session_change or false, next_turn or false, ring }
+  return { 1, turn_reply(turn), false, next_turn, ring }
 end
 
--- Sent twice: the first one was committed, only its answer was lost.
-local before = read(key('turn', turn_id))
-if before and before.settledFence == fence then return hand_over(before) end
-
-local lane, turn, fenced = held(session_id, turn_id, fence)
+local lane, _, fenced = held(session_id, turn_id, fence, turn)
 if fenced then return fenced end
 if turn_index ~= '' and not is_next_checkpoint(checkpoint_of, session_id, turn_index) then
   return refuse('CHECKPOINT_CONFLICT', 'orchestrator', checkpoint_of, 'session_id', session_id, 'turn_index', turn_index)
@@ -50,7 +51,9 @@ end_turn(turn, status, {
   report = given(ARGV[7]),
   failures = status == 'failed' and (turn.failures or 0) + 1 or turn.failures or false,
 })
-rest_lane(session_id, lane)
-return hand_over(turn, session_change)
+local known = { lane = lane, session = session_change and session, checkpoint_of = turn_index ~= '' and checkpoint_of }
+local next_turn = claim_next(known)
+local ring = next_turn and 0 or rest_lane(session_id, lane)
+return { 1, turn_reply(turn), session_change or false, next_turn, ring }
 `,
 );

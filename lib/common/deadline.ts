@@ -11,16 +11,11 @@ export class Deadline {
   }
 
   /** What the promise gives. @throws DeadlineError when it has not settled by then; whatever it gives later is dropped */
-  async wait<T>(promise: Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined;
-    const over = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new DeadlineError(this.ms)), Math.max(0, this.end - performance.now()));
+  wait<T>(promise: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new DeadlineError(this.ms)), Math.max(0, this.end - performance.now()));
+      promise.then(resolve, reject).finally(() => clearTimeout(timer));
     });
-    try {
-      return await Promise.race([promise, over]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 }
 

@@ -71,7 +71,7 @@ export class RedisConnection {
     const deadline = new Deadline(this.operationTimeoutMs);
     let isSent = false;
     try {
-      await deadline.wait(this.ready());
+      if (!this.isReady) await deadline.wait(this.ready());
       isSent = true;
       return await deadline.wait(operation());
     } catch (error) {
@@ -81,13 +81,16 @@ export class RedisConnection {
     }
   }
 
+  private get isReady(): boolean {
+    const { status } = this.client;
+    // A client may be to connect by its first command.
+    return this.connecting === null && (status === 'ready' || status === 'wait');
+  }
+
   /** Waits for one attempt to connect, so that nothing is sent of which nobody knows when. */
   private async ready(): Promise<void> {
-    const { status } = this.client;
     if (this.connecting === null) {
-      // A client may be to connect by its first command.
-      if (status === 'ready' || status === 'wait') return;
-      if (status === 'end') throw new Error('Connection is closed.');
+      if (this.client.status === 'end') throw new Error('Connection is closed.');
       this.waitForAttempt(this.nextAttempt());
     }
     await this.connecting;

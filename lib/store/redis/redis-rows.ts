@@ -1,5 +1,4 @@
 import { type NewCheckpoint, type Checkpoint } from '../../checkpoint/checkpoint.js';
-import { type JsonObject } from '../../common/json.js';
 import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message } from '../../conversation/message.js';
 import { type Session, type SessionChange, type SessionState } from '../../session/session.js';
@@ -129,7 +128,7 @@ export function sessionOf(fields: Fields): Session {
   // Not by assignment: a key may be named __proto__.
   return {
     ...toSession(rowOf(BLANK_SESSION, own, SESSION_NUMBERS)),
-    metadata: Object.fromEntries(metadata) as JsonObject,
+    metadata: Object.fromEntries(metadata),
   };
 }
 

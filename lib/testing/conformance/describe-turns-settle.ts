@@ -1,6 +1,6 @@
 import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
 import { TurnFencedError } from '../../turn/turn.errors.js';
-import { type ClaimedTurn } from '../../turn/turn.store.js';
+import { type AcceptTurn, type ClaimedTurn, type TurnSettlement } from '../../turn/turn.store.js';
 import { type SettledTurnStatus } from '../../turn/turn.js';
 import { DESK, LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
@@ -160,6 +160,30 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(await lane.claim()).toBeNull();
     const last = await lane.settle((next as ClaimedTurn).hold, {}, lane.claimRequest());
     expect(last).toMatchObject({ next: null, ring: false });
+  });
+
+  it.each<[string, Partial<AcceptTurn>, Partial<TurnSettlement>, number | undefined]>([
+    ['of another orchestrator', { orchestrator: 'another' }, {}, undefined],
+    ['behind one that failed', {}, { status: 'failed', checkpoint: undefined }, 0],
+    ['behind another one', {}, {}, 1],
+  ])('TRN-01 hands over a turn %s with what is stored for it', async (_, accepted, settlement, turnIndex) => {
+    const before = await lane.run('before');
+    await lane.settle(before.hold, lane.settlement(before.turn, 0));
+    const { hold, turn } = await lane.run('first');
+    await lane.queue('second', accepted);
+
+    const { next } = await lane.settle(
+      hold,
+      { ...lane.settlement(turn, 1), ...settlement },
+      lane.claimRequest({ windows: { [DESK]: 10, another: 10 } }),
+    );
+
+    const { adapter, sessions } = context;
+    const { checkpoint, session, history } = next as ClaimedTurn;
+    expect(checkpoint?.turnIndex).toBe(turnIndex);
+    expect(checkpoint).toEqual(await adapter.checkpoints.load(accepted.orchestrator ?? DESK, lane.sessionId));
+    expect(session).toEqual(await sessions.fetchById(lane.sessionId));
+    expect(history).toEqual(await adapter.conversations.window(lane.sessionId, 10));
   });
 
   it('TRN-01 asks to ring when the next turn is due and was not asked for', async () => {

@@ -98,7 +98,12 @@ end
 local function touch_session(session)
   local last = math.max(tonumber(session.lastActivityAt), now)
   if session.state == 'active' then
-    return change_session(session, last > tonumber(session.lastActivityAt) and { lastActivityAt = last } or nil)
+    if last <= tonumber(session.lastActivityAt) then return change_session(session) end
+    -- Every turn does this, and only the scores change.
+    write(session_key(session.id), session, { lastActivityAt = last, version = session.version + 1 })
+    local found, member = places_of(session), member_of(session)
+    for at, score in pairs(found) do redis.call('ZADD', at, score, member) end
+    return { flat(session), 'active', 1 }
   end
   return change_session(session, { state = 'active', stateChangedAt = now, lastActivityAt = last })
 end

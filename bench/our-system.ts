@@ -86,6 +86,8 @@ class NoOpModule {
   static with({ url, role, concurrency, witness }: SystemOptions): DynamicModule {
     const orchestrator = defineOrchestrator({
       name: NAME,
+      // A turn that does nothing has no use for what was said.
+      historyWindow: 0,
       intents: {
         pass: ({ sessionId, input }) => witness.begin(sessionOf(sessionId), Number(input.text)),
       },

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { Logger } from '@nestjs/common';
+import { type Turn } from '../turn/turn.js';
 
 const logger = new Logger('AgentSessions');
 
@@ -8,10 +9,10 @@ export class HintEmitter {
   private readonly events = new EventEmitter().setMaxListeners(0);
 
   /** @returns ends the subscription */
-  subscribe(listener: (turnId: string) => void): () => void {
-    const harmless = (turnId: string): void => {
+  subscribe(listener: (turnId: string, turn?: Turn) => void): () => void {
+    const harmless = (turnId: string, turn?: Turn): void => {
       try {
-        listener(turnId);
+        listener(turnId, turn);
       } catch (error) {
         // What a hint tells of is committed: its writer must not believe otherwise.
         logger.error('A listener of turn hints threw.', error instanceof Error ? error.stack : String(error));
@@ -21,7 +22,7 @@ export class HintEmitter {
     return () => this.events.off('changed', harmless);
   }
 
-  tell(turnId: string): void {
-    this.events.emit('changed', turnId);
+  tell(turnId: string, turn?: Turn): void {
+    this.events.emit('changed', turnId, turn);
   }
 }

@@ -8,12 +8,21 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** A turn of which hints are listened for. */
+interface Watch {
+  readonly waiting: Set<Waiting>;
+  /** Something was heard that the ledger was not asked about yet. */
+  heard: boolean;
+  asking: Promise<void> | null;
+  ended: Turn | null;
+}
+
 /**
- * Waits for turns to end, whichever process runs them (TRN-10): a hint makes it read the ledger, and because hints can
- * be lost it also reads once in a while. One subscription and one timer for all that wait.
+ * Waits for turns to end, whichever process runs them (TRN-10): a hint brings the ended turn or makes it read the ledger, and
+ * because hints can be lost it also reads once in a while. One subscription and one timer for all that wait.
  */
 export class TurnWaiter {
-  private readonly waiting = new Map<string, Set<Waiting>>();
+  private readonly watches = new Map<string, Watch>();
   private unsubscribe: (() => void) | null = null;
   private timer: NodeJS.Timeout | null = null;
   private closed = false;
@@ -24,73 +33,108 @@ export class TurnWaiter {
     private readonly pollMs = 1000,
   ) {}
 
-  /**
-   * Resolves with the ended turn.
-   * @param timeoutMs then resolves with `null`; the turn is not touched
-   * @throws ShuttingDownError when the process stops first
-   */
-  async settled(turn: Turn, timeoutMs?: number): Promise<Turn | null> {
-    if (isTerminal(turn.status)) return turn;
-    if (this.closed) throw new ShuttingDownError(turn.sessionId, turn.id);
-    let entry: Waiting | undefined;
-    let timer: NodeJS.Timeout | undefined;
-    try {
-      return await new Promise<Turn | null>((resolve, reject) => {
-        entry = { sessionId: turn.sessionId, resolve, reject };
-        this.add(turn.id, entry);
-        if (timeoutMs !== undefined) timer = setTimeout(() => resolve(null), timeoutMs);
-        // It may have ended between the caller's read and the subscription.
-        void this.check(turn.id);
-      });
-    } finally {
-      clearTimeout(timer);
-      if (entry) this.remove(turn.id, entry);
-    }
+  /** Listens for a turn that is about to be accepted, so that `settled` need not look. Follow with it, or with `forget`. */
+  expect(turnId: string): void {
+    this.watch(turnId);
   }
 
-  /** Looks a last time, because the hint of what has just settled may be on its way; then rejects what still waits. */
-  async close(): Promise<void> {
-    this.closed = true;
-    await Promise.all([...this.waiting.keys()].map((turnId) => this.check(turnId)));
-    for (const [turnId, entries] of this.waiting) {
-      for (const { sessionId, reject } of entries) reject(new ShuttingDownError(sessionId, turnId));
-    }
-  }
-
-  private add(turnId: string, entry: Waiting): void {
-    const entries = this.waiting.get(turnId) ?? new Set();
-    this.waiting.set(turnId, entries.add(entry));
-    this.unsubscribe ??= this.hints.subscribe((changed) => void this.check(changed));
-    this.timer ??= setInterval(() => this.checkAll(), this.pollMs);
-  }
-
-  private remove(turnId: string, entry: Waiting): void {
-    const entries = this.waiting.get(turnId);
-    entries?.delete(entry);
-    if (entries?.size === 0) this.waiting.delete(turnId);
-    if (this.waiting.size > 0) return;
+  forget(turnId: string): void {
+    const watch = this.watches.get(turnId);
+    if (watch?.waiting.size === 0) this.watches.delete(turnId);
+    if (this.watches.size > 0) return;
     this.unsubscribe?.();
     this.unsubscribe = null;
     if (this.timer) clearInterval(this.timer);
     this.timer = null;
   }
 
+  /**
+   * Resolves with the ended turn.
+   * @param timeoutMs then resolves with `null`; the turn is not touched
+   * @throws ShuttingDownError when the process stops first
+   */
+  async settled(turn: Turn, timeoutMs?: number): Promise<Turn | null> {
+    const known = this.watches.get(turn.id);
+    const ended = isTerminal(turn.status) ? turn : known?.ended;
+    if (ended || this.closed) {
+      this.forget(turn.id);
+      if (ended) return ended;
+      throw new ShuttingDownError(turn.sessionId, turn.id);
+    }
+    const expected = known?.waiting.size === 0 && !known.heard;
+    const watch = known ?? this.watch(turn.id);
+    let entry: Waiting | undefined;
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      return await new Promise<Turn | null>((resolve, reject) => {
+        entry = { sessionId: turn.sessionId, resolve, reject };
+        watch.waiting.add(entry);
+        if (timeoutMs !== undefined) timer = setTimeout(() => resolve(null), timeoutMs);
+        // It may have ended between the caller's read and the subscription.
+        if (!expected) void this.check(turn.id);
+      });
+    } finally {
+      clearTimeout(timer);
+      if (entry) watch.waiting.delete(entry);
+      this.forget(turn.id);
+    }
+  }
+
+  /** Looks a last time, because the hint of what has just settled may be on its way; then rejects what still waits. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all([...this.watches.keys()].map((turnId) => this.check(turnId)));
+    for (const [turnId, { waiting }] of this.watches) {
+      for (const { sessionId, reject } of waiting) reject(new ShuttingDownError(sessionId, turnId));
+    }
+  }
+
+  private watch(turnId: string): Watch {
+    const watch: Watch = { waiting: new Set(), heard: false, asking: null, ended: null };
+    this.watches.set(turnId, watch);
+    this.unsubscribe ??= this.hints.subscribe((changed, turn) => this.hear(changed, turn));
+    this.timer ??= setInterval(() => this.checkAll(), this.pollMs);
+    return watch;
+  }
+
   private checkAll(): void {
-    for (const turnId of this.waiting.keys()) void this.check(turnId);
+    for (const turnId of this.watches.keys()) void this.check(turnId);
+  }
+
+  private hear(turnId: string, turn?: Turn): void {
+    const watch = this.watches.get(turnId);
+    if (!watch) return;
+    watch.heard = true;
+    if (turn && isTerminal(turn.status)) this.end(watch, turn);
+    // This process's own settle may bring the turn in a moment.
+    else if (watch.waiting.size > 0) setImmediate(() => void this.check(turnId));
   }
 
   private async check(turnId: string): Promise<void> {
-    const entries = this.waiting.get(turnId);
-    if (!entries) return;
-    try {
-      const turn = await this.ledger.get(turnId);
-      if (turn && !isTerminal(turn.status)) return;
-      for (const { resolve, reject } of entries) {
-        if (turn) resolve(turn);
-        else reject(new TurnNotFoundError(turnId));
+    const watch = this.watches.get(turnId);
+    if (!watch) return;
+    watch.heard = true;
+    if (watch.waiting.size === 0) return;
+    watch.asking ??= this.ask(turnId, watch).finally(() => (watch.asking = null));
+    await watch.asking;
+  }
+
+  /** One question at a time, and another one when something was heard meanwhile: the answer may be older. */
+  private async ask(turnId: string, watch: Watch): Promise<void> {
+    while (watch.heard && !watch.ended && watch.waiting.size > 0) {
+      watch.heard = false;
+      try {
+        const turn = await this.ledger.get(turnId);
+        if (turn && isTerminal(turn.status)) this.end(watch, turn);
+        if (!turn) for (const { reject } of watch.waiting) reject(new TurnNotFoundError(turnId));
+      } catch {
+        // The store is away for a moment: the next poll asks again.
       }
-    } catch {
-      // The store is away for a moment: the next poll asks again.
     }
+  }
+
+  private end(watch: Watch, turn: Turn): void {
+    watch.ended = turn;
+    for (const { resolve } of watch.waiting) resolve(turn);
   }
 }

@@ -71,7 +71,7 @@ export class TurnService {
   async execute(orchestrator: string, input: TurnInputLike, options: ExecuteOptions): Promise<TurnResult> {
     const { timeoutMs, ...submit } = checkInput(ExecuteOptions, options, 'options');
     assertNoReentry(submit.sessionId);
-    const turn = await this.accept(orchestrator, input, submit, waitingSessions());
+    const turn = await this.accept(orchestrator, input, submit, waitingSessions(), true);
     const settled = await this.waiter.settled(turn, timeoutMs);
     if (!settled) throw new TurnWaitTimeoutError(turn.sessionId, turn.id, timeoutMs ?? 0);
     // It may have run in another process.
@@ -168,6 +168,7 @@ export class TurnService {
     input: TurnInputLike,
     options: SubmitOptions,
     callers: readonly string[],
+    isWaitedFor = false,
   ): Promise<Turn> {
     if (this.closing) throw new ShuttingDownError();
     const { sessionId, signal, context } = options;
@@ -181,11 +182,16 @@ export class TurnService {
     const request = this.toAcceptRequest(orchestrator, known.version, turnInput, options, callers);
     // Before accept: a worker of this process may claim the turn before accept has returned here.
     if (context) this.runtime.contexts.keep(request.id, context);
-    const { turn, ring } = await this.acceptChecked(request).catch((error: unknown) => {
+    if (isWaitedFor) this.waiter.expect(request.id);
+    const drop = (): void => {
       this.runtime.contexts.drop(request.id);
+      this.waiter.forget(request.id);
+    };
+    const { turn, ring } = await this.acceptChecked(request).catch((error: unknown) => {
+      drop();
       throw error;
     });
-    if (turn.id !== request.id) this.runtime.contexts.drop(request.id);
+    if (turn.id !== request.id) drop();
     if (ring) await this.runtime.bell.ring(sessionId);
     if (signal) this.cancelOnAbort(turn, signal);
     return turn;

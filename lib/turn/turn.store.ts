@@ -239,6 +239,9 @@ export interface TurnHints {
    * `process`: whoever waits for a turn of another process learns of it by polling.
    */
   readonly reach?: 'process' | 'store';
-  /** @returns ends the subscription */
-  subscribe(listener: (turnId: string) => void): () => void;
+  /**
+   * @param listener is given the turn as well when this process has changed it and has it at hand
+   * @returns ends the subscription
+   */
+  subscribe(listener: (turnId: string, turn?: Turn) => void): () => void;
 }

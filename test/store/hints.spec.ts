@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
-import { SessionStore } from 'nestjs-agent-sessions';
+import { type ClaimedTurn, SessionStore, type Turn } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
-import { turnRequest } from '../support/ledger-requests.js';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { STORES } from '../support/stores.js';
 
 describe.each(STORES)('hints of the store: $name', ({ open }) => {
@@ -21,6 +21,21 @@ describe.each(STORES)('hints of the store: $name', ({ open }) => {
     await eventually(() => heard.length > 0);
     expect([...new Set(heard)]).toEqual(['first']);
     expect(await store.turns.get('first')).toMatchObject({ status: 'cancelled' });
+    await store.close?.();
+  });
+
+  it('TRN-10 brings the turn that this process has settled, where reading it again would be a round trip', async () => {
+    Logger.overrideLogger(false);
+    const store = open().adapter;
+    await store.init?.();
+    await new SessionStore(store.sessions).create({ id: 's', userId: 'ann' });
+    await store.turns.accept(turnRequest('first'));
+    const { hold } = (await store.turns.claim('s', claimRequest('a'))) as ClaimedTurn;
+    const brought: (Turn | undefined)[] = [];
+    store.hints.subscribe((_, turn) => brought.push(turn));
+
+    const { turn } = await store.turns.settle(hold, { status: 'completed', messages: [], keepCheckpoints: 'all' });
+    expect(brought.filter((each) => each !== undefined)).toEqual(store.hints.reach === 'store' ? [turn] : []);
     await store.close?.();
   });
 });

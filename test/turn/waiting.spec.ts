@@ -2,12 +2,14 @@ import {
   defineOrchestrator,
   memoryAdapter,
   reply,
+  type SessionsAdapter,
   type Turn,
   type TurnQueue,
   TurnNotFoundError,
   TurnWaitTimeoutError,
 } from 'nestjs-agent-sessions';
 import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
 import { eventually } from '../support/eventually.js';
 
 describe.each(LIVE_STORES)('waiting for a turn over $name', ({ open }) => {
@@ -64,6 +66,77 @@ describe.each(LIVE_STORES)('waiting for a turn over $name', ({ open }) => {
       orchestrators: [desk],
     });
     expect(await handle(desk).execute('hi', { sessionId: await session() })).toMatchObject({ reply: 'done' });
+  });
+});
+
+describe('what waiting asks of the store', () => {
+  const desk = defineOrchestrator({ name: 'desk', intents: { answer: ({ input }) => reply(input.text) } });
+
+  it('TRN-10 reads a turn once, when it has ended', async () => {
+    const calls: string[] = [];
+    const adapter = recordingAdapter(memoryAdapter(), calls);
+    const { session, handle } = await startApplication({ adapter, orchestrators: [desk] });
+    const sessionId = await session();
+
+    expect(await handle(desk).execute('one', { sessionId })).toMatchObject({ reply: 'one' });
+    expect(calls.filter((call) => call === 'turns.get')).toHaveLength(1);
+  });
+
+  it('TRN-10 reads nothing when the hint brings the turn', async () => {
+    const calls: string[] = [];
+    const adapter = recordingAdapter(bringing(memoryAdapter()), calls);
+    const { session, handle } = await startApplication({ adapter, orchestrators: [desk] });
+    const sessionId = await session();
+
+    const results = await Promise.all(['one', 'two'].map((text) => handle(desk).execute(text, { sessionId })));
+    expect(results.map(({ reply: text }) => text)).toEqual(['one', 'two']);
+    expect(calls).not.toContain('turns.get');
+  });
+
+  it('TRN-10 an idempotency key gives the turn that has ended already, and the one that has not', async () => {
+    const { pass, open: release } = gate();
+    const slow = defineOrchestrator({ name: 'slow', intents: { answer: async () => (await pass(), reply('done')) } });
+    const { adapter, subscriptions } = counting(memoryAdapter());
+    const { session, handle } = await startApplication({ adapter, orchestrators: [slow] });
+    const before = subscriptions();
+    const options = { sessionId: await session(), idempotencyKey: 'key' };
+    const waiting = [handle(slow).execute('hi', options), handle(slow).execute('hi', options)];
+    release();
+    const [first, second] = await Promise.all(waiting);
+
+    expect(second).toEqual(first);
+    expect(await handle(slow).execute('hi', options)).toEqual(first);
+    // Nobody listens for the turns that were not needed.
+    expect(subscriptions()).toBe(before);
+  });
+
+  it('TRN-10 asks again when the turn ended while an answer was under way', async () => {
+    const [ending, answer] = [gate(), gate()];
+    const slow = defineOrchestrator({
+      name: 'slow',
+      intents: { answer: async () => (await ending.pass(), reply('done')) },
+    });
+    const store = memoryAdapter();
+    const get = store.turns.get.bind(store.turns);
+    const { session, handle, turns } = await startApplication({ adapter: store, orchestrators: [slow] });
+    const { id } = await handle(slow).submit('hi', { sessionId: await session() });
+    await eventually(async () => (await get(id))?.status === 'running');
+    let asked = 0;
+    store.turns.get = async (turnId) => {
+      const turn = await get(turnId);
+      asked += 1;
+      // The first is for `result` itself.
+      if (asked === 2) await answer.pass();
+      return turn;
+    };
+
+    const result = turns.result(id, { timeoutMs: 500 });
+    await eventually(() => asked === 2);
+    ending.open();
+    await eventually(async () => (await get(id))?.status === 'awaiting-input');
+    await new Promise((resolve) => setImmediate(resolve));
+    answer.open();
+    expect(await result).toMatchObject({ reply: 'done' });
   });
 });
 
@@ -146,4 +219,34 @@ function deskOf(process: string) {
 function deafQueue(): TurnQueue {
   const nothing = async (): Promise<void> => {};
   return { ring: nothing, process: nothing, pause: nothing, resume: nothing, close: nothing };
+}
+
+/** The same store, whose hints come with the turn that was settled. */
+function bringing(adapter: SessionsAdapter): SessionsAdapter {
+  const listeners = new Set<(turnId: string, turn?: Turn) => void>();
+  const { turns } = adapter;
+  const settle = turns.settle.bind(turns);
+  turns.settle = async (...args) => {
+    const settled = await settle(...args);
+    for (const listener of listeners) listener(settled.turn.id, settled.turn);
+    return settled;
+  };
+  return {
+    ...adapter,
+    hints: { subscribe: (listener) => (listeners.add(listener), () => listeners.delete(listener)) },
+  };
+}
+
+/** The same store, and how many listen to its hints. */
+function counting(adapter: SessionsAdapter): { adapter: SessionsAdapter; subscriptions: () => number } {
+  let subscriptions = 0;
+  const subscribe: SessionsAdapter['hints']['subscribe'] = (listener) => {
+    const end = adapter.hints.subscribe(listener);
+    subscriptions += 1;
+    return () => {
+      subscriptions -= 1;
+      end();
+    };
+  };
+  return { adapter: { ...adapter, hints: { subscribe } }, subscriptions: () => subscriptions };
 }

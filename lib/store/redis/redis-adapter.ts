@@ -43,7 +43,7 @@ class RedisAdapter {
     const database = new RedisDatabase(options.base, () => adapter.opened());
     return {
       sessions: new RedisSessions(database),
-      turns: new RedisTurns(database, (turnId) => adapter.hints.tell(turnId)),
+      turns: new RedisTurns(database, (turnId, turn) => adapter.hints.tell(turnId, turn)),
       hints: adapter.hints,
       events: new RedisTurnEvents(database),
       checkpoints: new RedisCheckpoints(database),

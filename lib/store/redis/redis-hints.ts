@@ -1,3 +1,4 @@
+import { type Turn } from '../../turn/turn.js';
 import { type TurnHints } from '../../turn/turn.store.js';
 import { Deadline } from '../../common/deadline.js';
 import { HintEmitter } from '../hint-emitter.js';
@@ -19,13 +20,13 @@ export class RedisHints implements TurnHints {
     private readonly timeoutMs: number,
   ) {}
 
-  subscribe(listener: (turnId: string) => void): () => void {
+  subscribe(listener: (turnId: string, turn?: Turn) => void): () => void {
     return this.hints.subscribe(listener);
   }
 
   /** Of this process's own change, which need not wait for a message that may not come. */
-  tell(turnId: string): void {
-    this.hints.tell(turnId);
+  tell(turnId: string, turn?: Turn): void {
+    this.hints.tell(turnId, turn);
   }
 
   /** @param subscriber a connection that is used for nothing else, and closed by {@link close} */

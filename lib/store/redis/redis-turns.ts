@@ -65,7 +65,7 @@ export class RedisTurns implements TurnLedger {
   /** @param changed is told of turns that this process ended or asked to stop, whether or not SUBSCRIBE works */
   constructor(
     private readonly db: RedisDatabase,
-    private readonly changed: (turnId: string) => void,
+    private readonly changed: (turnId: string, turn?: Turn) => void,
   ) {}
 
   async accept(request: AcceptTurn): Promise<AcceptedTurn> {
@@ -106,7 +106,7 @@ export class RedisTurns implements TurnLedger {
   async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
     const { status, reply, error, report, messages, checkpoint, keepCheckpoints } = settlement;
     const text = checkpoint ? checkpointText(checkpoint) : '';
-    const [turn, sessionChange, claimed, ring] = await this.db.run<
+    const [fields, sessionChange, claimed, ring] = await this.db.run<
       [turn: Fields, sessionChange: StoredChange | null, next: StoredClaim | null, ring: number]
     >(
       SETTLE,
@@ -122,10 +122,11 @@ export class RedisTurns implements TurnLedger {
       next ? JSON.stringify(next) : '',
       ...messages.map(messageText),
     );
-    this.changed(hold.turnId);
+    const turn = turnOf(fields);
+    this.changed(turn.id, turn);
     const change = sessionChange && changeOf(sessionChange);
     return {
-      turn: turnOf(turn),
+      turn,
       ...(change ? { sessionChange: change } : {}),
       next: claimed && claimOf(claimed, change && change.session, text),
       ring: ring === 1,
@@ -166,9 +167,10 @@ export class RedisTurns implements TurnLedger {
   }
 
   async cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
-    const [turn, ring] = await this.db.run<[turn: Fields, ring: number]>(CANCEL, turnId, mode);
-    this.changed(turnId);
-    return { turn: turnOf(turn), ring: ring === 1 };
+    const [fields, ring] = await this.db.run<[turn: Fields, ring: number]>(CANCEL, turnId, mode);
+    const turn = turnOf(fields);
+    this.changed(turn.id, turn);
+    return { turn, ring: ring === 1 };
   }
 
   async saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep> {
@@ -197,7 +199,7 @@ export class RedisTurns implements TurnLedger {
 
   async clear(sessionId: string): Promise<number> {
     const [cancelled] = await this.db.run<[string[]]>(CLEAR_LANE, sessionId);
-    cancelled.forEach(this.changed);
+    cancelled.forEach((turnId) => this.changed(turnId));
     return cancelled.length;
   }
 

@@ -1,3 +1,4 @@
+import { type Turn } from '../../turn/turn.js';
 import { type TurnHold } from '../../turn/turn.store.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
 import { type ConformanceContext } from './target.js';
@@ -51,6 +52,17 @@ export function describeHints(context: ConformanceContext): void {
       const heard = listen();
       await lane.adapter.turns.signal(first, 'a', 'yes');
       await heard.all([first]);
+    });
+
+    it('TRN-10 brings the turn as it is stored, or none', async () => {
+      const { hold } = await lane.take();
+      const { adapter } = context;
+      const brought: Turn[] = [];
+      const end = adapter.hints.subscribe((_, turn) => turn && brought.push(turn));
+      await lane.settle(hold, { reply: { text: 'answer' } });
+      await adapter.turns.cancel(second, 'cancel');
+      end();
+      for (const turn of brought) expect(turn).toEqual(await adapter.turns.get(turn.id));
     });
 
     it('TRN-10 tells nothing of a change that was refused', async () => {

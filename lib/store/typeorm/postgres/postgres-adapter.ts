@@ -40,7 +40,7 @@ export class PostgresAdapter {
     const { database, hints } = adapter;
     return {
       sessions: new PostgresSessions(database),
-      turns: new PostgresTurns(database, (turnId) => hints.tell(turnId)),
+      turns: new PostgresTurns(database, (turnId, turn) => hints.tell(turnId, turn)),
       hints,
       events: new PostgresTurnEvents(database),
       checkpoints: new PostgresCheckpoints(database),

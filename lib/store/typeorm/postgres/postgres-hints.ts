@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { type DataSource } from 'typeorm';
+import { type Turn } from '../../../turn/turn.js';
 import { type TurnHints } from '../../../turn/turn.store.js';
 import { Deadline } from '../../../common/deadline.js';
 import { HintEmitter } from '../../hint-emitter.js';
@@ -29,13 +30,13 @@ export class PostgresHints implements TurnHints {
     private readonly timeoutMs: number,
   ) {}
 
-  subscribe(listener: (turnId: string) => void): () => void {
+  subscribe(listener: (turnId: string, turn?: Turn) => void): () => void {
     return this.hints.subscribe(listener);
   }
 
   /** Of this process's own change, which need not wait for a notification that may not come. */
-  tell(turnId: string): void {
-    this.hints.tell(turnId);
+  tell(turnId: string, turn?: Turn): void {
+    this.hints.tell(turnId, turn);
   }
 
   async open(): Promise<void> {

@@ -63,7 +63,7 @@ export class PostgresTurns implements TurnLedger {
   /** @param changed is told of turns that this process ended or asked to stop, whether or not LISTEN works */
   constructor(
     private readonly db: PostgresDatabase,
-    private readonly changed: (turnId: string) => void,
+    private readonly changed: (turnId: string, turn?: Turn) => void,
   ) {}
 
   async accept(request: AcceptTurn): Promise<AcceptedTurn> {
@@ -111,10 +111,11 @@ export class PostgresTurns implements TurnLedger {
       keep: keepCheckpoints === 'all' ? undefined : keepCheckpoints,
       next: next && claimArgs(next),
     });
-    this.changed(hold.turnId);
+    const turn = turnOf(settled.turn);
+    this.changed(turn.id, turn);
     const sessionChange = toSessionChange(settled.session_change);
     return {
-      turn: turnOf(settled.turn),
+      turn,
       ...(sessionChange ? { sessionChange } : {}),
       next: settled.next && toClaimedTurn(settled.next),
       ring: settled.ring,
@@ -146,9 +147,11 @@ export class PostgresTurns implements TurnLedger {
   }
 
   async cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
-    const { turn, ring } = await this.call<ChangedTurn & { ring: boolean }>('cancel_v1', { turn_id: turnId, mode });
-    this.changed(turnId);
-    return { turn: turnOf(turn), ring };
+    const args = { turn_id: turnId, mode };
+    const { turn: row, ring } = await this.call<ChangedTurn & { ring: boolean }>('cancel_v1', args);
+    const turn = turnOf(row);
+    this.changed(turn.id, turn);
+    return { turn, ring };
   }
 
   async saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep> {
@@ -185,7 +188,7 @@ export class PostgresTurns implements TurnLedger {
 
   async clear(sessionId: string): Promise<number> {
     const cancelled = await this.call<string[]>('clear_lane_v1', { session_id: sessionId });
-    cancelled.forEach(this.changed);
+    cancelled.forEach((turnId) => this.changed(turnId));
     return cancelled.length;
   }
 

@@ -1,4 +1,4 @@
-import { type JsonValue, stringifyWithin, toJson } from '../common/json.js';
+import { isPlainObject, type JsonValue, stringifyWithin, toJson } from '../common/json.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 
@@ -39,7 +39,11 @@ export const ATTEMPT = 'attempt';
 const MAX_EVENT_BYTES = 65_536;
 
 /** @throws InvalidInputError, StateSerializationError, TooLargeError */
-export function toNewTurnEvent({ type, data = null }: EmittedEvent): NewTurnEvent {
+export function toNewTurnEvent(given: unknown): NewTurnEvent {
+  if (!isPlainObject(given)) throw new InvalidInputError('event', 'must be an object with a type.');
+  const unknown = Object.keys(given).find((key) => key !== 'type' && key !== 'data');
+  if (unknown !== undefined) throw new InvalidInputError(`event.${unknown}`, 'is not a known key.');
+  const { type, data = null } = given;
   assertName(type, 'event.type');
   if (type === SETTLED || type === ATTEMPT) {
     throw new InvalidInputError('event.type', `must not be ${type}: that one is emitted by the module itself.`);

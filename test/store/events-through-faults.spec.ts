@@ -101,6 +101,23 @@ describeServers('events while the server is away', (server) => {
     expect(events.map(({ offset }) => offset)).toEqual(Array.from({ length: COUNT + 1 }, (_, at) => at + 1));
   });
 
+  it('TRN-33 a reader that has fallen behind goes on once its store is back', async () => {
+    const { turns, session } = await start(newStore(), async (turn) => {
+      for (let n = 1; n <= 300; n += 1) await turn.emit({ type: 'delta', data: n });
+    });
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    await turns.result(id);
+    const offsets: number[] = [];
+    for await (const { offset } of turns.readEvents(id)) {
+      offsets.push(offset);
+      if (offset === 1) {
+        proxy.cut();
+        void delay(OUTAGE_MS).then(() => proxy.restore());
+      }
+    }
+    expect(offsets).toEqual(Array.from({ length: 301 }, (_, at) => at + 1));
+  });
+
   function newStore(): SessionsAdapter {
     const options = optionsOn({ ...server, url: proxy.url }, `s${randomUUID().slice(0, 8)}_`, { poolSize: 5 });
     return adapterOf({ ...options, operationTimeoutMs: BOUND_MS });

@@ -242,6 +242,9 @@ describe.each(LIVE_STORES)('the events of a turn over $name', ({ open }) => {
 
 describe('emit', () => {
   it.each<[string, unknown, new (...args: never[]) => Error]>([
+    ['nothing', undefined, InvalidInputError],
+    ['a text', 'delta', InvalidInputError],
+    ['a key that it does not know', { type: 'delta', text: 'Hel' }, InvalidInputError],
     ['no type', { data: 1 }, InvalidInputError],
     ['an empty type', { type: '' }, InvalidInputError],
     ['a type with a line end', { type: 'a\nb' }, InvalidInputError],
@@ -565,8 +568,15 @@ describe('readers', () => {
 
   it('TRN-32 TRN-14 those of turns that end within the grace get their end', async () => {
     const { pass, open: release } = gate();
+    const adapter = memoryAdapter();
+    const { turns } = adapter;
+    // As slow as a server.
+    const get: typeof turns.get = async (turnId) => {
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      return turns.get(turnId);
+    };
     const app = await start(
-      memoryAdapter(),
+      { ...adapter, turns: Object.assign(Object.create(turns) as typeof turns, { get }) },
       async (turn) => {
         await turn.emit({ type: 'delta', data: 1 });
         await pass();

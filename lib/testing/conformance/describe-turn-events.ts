@@ -186,14 +186,21 @@ export function describeTurnEvents(context: ConformanceContext): void {
     });
 
     it('TRN-30 an event is there before its turn settles, or not at all', async () => {
-      const { hold } = await lane.run('hello');
-      const appends = Promise.allSettled(
-        context.clients.flatMap((client) => [1, 2].map((n) => client.events.append(hold, batchOf(n, `${n}`), LONG_MS))),
-      );
-      await lane.settle(hold);
-      const atTheEnd = await readAll(hold.turnId);
-      await appends;
-      expect(await readAll(hold.turnId)).toEqual(atTheEnd);
+      for (let round = 0; round < 10; round += 1) {
+        const { hold } = await lane.run('hello');
+        const appends = Promise.allSettled(
+          [1, 2, 3, 4].flatMap((number) =>
+            context.clients.map((client) => client.events.append(hold, batchOf(number, `${number}`, 'more'), LONG_MS)),
+          ),
+        );
+        await lane.settle(hold);
+        const atTheEnd = await readAll(hold.turnId);
+        for (const outcome of await appends) {
+          if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(TurnFencedError);
+        }
+        expect(await readAll(hold.turnId)).toEqual(atTheEnd);
+        expect(atTheEnd.map(({ offset }) => offset)).toEqual(atTheEnd.map((_, at) => at + 1));
+      }
     });
 
     it('TRN-31 keeps the events of a turn while it is open, and for their time once it is over', async () => {

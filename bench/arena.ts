@@ -2,11 +2,12 @@ import { Redis } from 'ioredis';
 import { redis } from '../test/support/services/redis.js';
 import { startPrivateService } from '../test/support/services/services.js';
 import { type RunningService } from '../test/support/services/service.js';
-import { SystemProcess } from './system-process.js';
+import { HostProcess } from './host-process.js';
+import { type SystemHost } from './system-host.js';
 
 /** One Redis of its own for all systems, and a few processes for each; nothing of a system is open between its slices. */
 export class Arena {
-  private readonly processes = new Map<string, SystemProcess>();
+  private readonly processes = new Map<string, HostProcess<SystemHost>>();
   private readonly client: Redis;
 
   private constructor(private readonly server: RunningService) {
@@ -22,8 +23,8 @@ export class Arena {
   }
 
   /** The same one every time, so that it is warm. */
-  process(name: string): SystemProcess {
-    const process = this.processes.get(name) ?? new SystemProcess();
+  process(name: string): HostProcess<SystemHost> {
+    const process = this.processes.get(name) ?? new HostProcess<SystemHost>('./system-program.js');
     this.processes.set(name, process);
     return process;
   }

@@ -31,6 +31,7 @@ export interface Sizes {
     /** Turns of one session, and sessions with one turn each. */
     readonly unfair: { readonly hot: number; readonly others: number };
   };
+  readonly streams: { readonly readers: number; readonly tokens: number };
   readonly growth: {
     /** Of each point in a round. */
     readonly operations: number;
@@ -48,6 +49,7 @@ export const FULL: Sizes = {
   sweep: { stale: 10_000, among: 20_000 },
   history: { sessions: 20, short: 10, long: 1000, pruning: 110, turns: 10 },
   lanes: { sessions: 1000, turns: 10, idle: { sessions: 100, turns: 10 }, unfair: { hot: 1000, others: 100 } },
+  streams: { readers: 100, tokens: 2000 },
   growth: {
     operations: 100,
     turns: [10, 30, 100, 300, 1000, 3000, 10_000],
@@ -65,5 +67,6 @@ export const QUICK: Sizes = {
   sweep: { stale: 600, among: 1200 },
   history: { sessions: 4, short: 10, long: 150, pruning: 105, turns: 5 },
   lanes: { sessions: 20, turns: 5, idle: { sessions: 5, turns: 4 }, unfair: { hot: 50, others: 10 } },
+  streams: { readers: 5, tokens: 100 },
   growth: { operations: 5, turns: [10, 150], messages: [10, 1000], bytes: [1000, 100_000] },
 };

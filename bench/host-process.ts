@@ -1,11 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { type SystemHost } from './system-host.js';
 
 export interface Call {
   readonly id: number;
-  readonly method: keyof SystemHost;
+  readonly method: string;
   readonly args: readonly unknown[];
 }
 
@@ -17,32 +16,35 @@ export interface Answer {
 
 /** After this a load has certainly lost a turn. */
 const PATIENCE_MS = 300_000;
-const PROGRAM = fileURLToPath(new URL('./system-program.js', import.meta.url));
 
-/** A process of its own with a SystemHost in it. */
-export class SystemProcess {
-  private readonly child: ChildProcess = fork(PROGRAM);
+type Method = (...args: never[]) => Promise<unknown>;
+
+/** A process of its own with a host in it. */
+export class HostProcess<Host extends { [M in keyof Host]: Method }> {
+  private readonly child: ChildProcess;
   private readonly answers = new EventEmitter();
   private calls = 0;
 
-  constructor() {
+  /** @param program beside this file; it serves the host, see serve-host.ts */
+  constructor(program: string) {
+    this.child = fork(fileURLToPath(new URL(program, import.meta.url)));
     this.child.on('message', (answer: Answer) => this.answers.emit(String(answer.id), answer));
     this.child.once('exit', () => {
       for (const id of this.answers.eventNames()) this.answers.emit(id, { error: 'The process ended.' });
     });
   }
 
-  async call<M extends keyof SystemHost>(
+  async call<M extends keyof Host & string>(
     method: M,
-    ...args: Parameters<SystemHost[M]>
-  ): Promise<Awaited<ReturnType<SystemHost[M]>>> {
+    ...args: Parameters<Host[M]>
+  ): Promise<Awaited<ReturnType<Host[M]>>> {
     this.calls += 1;
     const id = this.calls;
     const answered = once(this.answers, String(id), { signal: AbortSignal.timeout(PATIENCE_MS) });
     this.child.send({ id, method, args } satisfies Call);
     const [{ error, result }] = (await answered) as [Answer];
     if (error !== undefined) throw new Error(error);
-    return result as Awaited<ReturnType<SystemHost[M]>>;
+    return result as Awaited<ReturnType<Host[M]>>;
   }
 
   async stop(): Promise<void> {

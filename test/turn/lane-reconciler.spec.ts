@@ -1,27 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createSessionStore, memoryAdapter } from 'nestjs-agent-sessions';
+import { createSessionStore, LaneService, memoryAdapter, type TurnLedger } from 'nestjs-agent-sessions';
 import { LaneBell } from '../../lib/turn/lane-bell.js';
 import { LaneReconciler } from '../../lib/turn/lane-reconciler.service.js';
 import { type TurnRuntime } from '../../lib/turn/turn-runtime.js';
 import { turnRequest } from '../support/ledger-requests.js';
 
 it('TRN-21 a slow queue does not keep the reconciler from looking again', async () => {
-  let now = Date.now();
-  const adapter = memoryAdapter({ clock: () => now });
-  const sessions = createSessionStore({ adapter: adapter.sessions });
-  const lanes: string[] = [];
-  for (let n = 0; n < 100; n += 1) {
-    const { id: sessionId } = await sessions.create({ userId: 'ann' });
-    await adapter.turns.accept(turnRequest(`turn-${n}`, { sessionId }));
-    lanes.push(sessionId);
-  }
-  now += 1001;
+  const { ledger, lanes } = await forgottenLanes(100);
   const rung: string[] = [];
   const ring = async (sessionId: string): Promise<void> => {
     await delay(50);
     rung.push(sessionId);
   };
-  const reconciler = new LaneReconciler({ ledger: adapter.turns, bell: new LaneBell({ ring }) } as TurnRuntime);
+  const reconciler = new LaneReconciler({ ledger, bell: new LaneBell({ ring }) } as TurnRuntime);
 
   const startedAt = performance.now();
   expect(await reconciler.ringDue()).toBe(100);
@@ -29,3 +20,58 @@ it('TRN-21 a slow queue does not keep the reconciler from looking again', async 
   expect(performance.now() - startedAt).toBeLessThan(1000);
   expect(rung.sort()).toEqual(lanes.sort());
 });
+
+it('TRN-11 the reconciler rings for every lane that is due, however many wait for it at once', async () => {
+  const { ledger, lanes } = await forgottenLanes(1200);
+  const rung: string[] = [];
+  const bell = new LaneBell({ ring: async (sessionId) => void rung.push(sessionId) });
+  const reconciler = new LaneReconciler({ ledger, bell, settings: { reconcileMs: 3_600_000 } } as TurnRuntime);
+
+  await reconciler.start();
+  await reconciler.stop();
+
+  expect(rung.sort()).toEqual(lanes.sort());
+});
+
+it('TRN-11 a lane that is resumed is rung for at once when its head is due; all lanes are left to the reconciler', async () => {
+  const { ledger, lanes } = await forgottenLanes(2);
+  const rung: string[] = [];
+  const bell = new LaneBell({ ring: async (sessionId) => void rung.push(sessionId) });
+  const service = new LaneService({ ledger, bell, foreignSessions: false } as TurnRuntime);
+  const [sessionId, other] = lanes;
+  await service.pause({ sessionId });
+  await service.pause({ sessionId: other });
+  expect(rung).toEqual([]);
+
+  await service.resume({ sessionId });
+  expect(rung).toEqual([sessionId]);
+  await service.drain({ sessionId: other });
+  expect(rung).toEqual([sessionId, other]);
+  await service.clear({ sessionId });
+  await service.resume({ sessionId });
+  await service.resume({ all: true });
+  expect(rung).toEqual([sessionId, other]);
+});
+
+it('TRN-11 all lanes are counted and cleared, however many there are', async () => {
+  const { ledger } = await forgottenLanes(1200);
+  const service = new LaneService({ ledger } as TurnRuntime);
+  expect(await service.counts()).toMatchObject({ lanes: 1200, queued: 1200 });
+  expect(await service.clear({ all: true })).toBe(1200);
+  expect(await service.counts()).toMatchObject({ lanes: 0, queued: 0, queuedSince: null });
+});
+
+/** Lanes whose rings were lost a while ago. */
+async function forgottenLanes(count: number): Promise<{ ledger: TurnLedger; lanes: string[] }> {
+  let now = Date.now();
+  const adapter = memoryAdapter({ clock: () => now });
+  const sessions = createSessionStore({ adapter: adapter.sessions });
+  const lanes: string[] = [];
+  for (let n = 0; n < count; n += 1) {
+    const { id: sessionId } = await sessions.create({ userId: 'ann' });
+    await adapter.turns.accept(turnRequest(`turn-${n}`, { sessionId }));
+    lanes.push(sessionId);
+  }
+  now += 1001;
+  return { ledger: adapter.turns, lanes };
+}

@@ -7,9 +7,9 @@ import { TurnNotFoundError } from './turn.errors.js';
 import { type TurnLedger } from './turn.store.js';
 import { isTerminal, type Turn, type TurnStatus } from './turn.js';
 
-/** Between looks for what another process stores while the turn runs, and while nothing can come. */
-const RUNNING_POLL_MS = 100;
-const IDLE_POLL_MS = 500;
+/** Between looks for what another process stores, and while the turn waits for somebody. */
+const POLL_MS = 100;
+const WAITING_POLL_MS = 500;
 /** Between looks at the turn itself, when no hint tells that it changed. */
 const LEDGER_POLL_MS = 1000;
 /** Events that are read at once. */
@@ -210,7 +210,7 @@ export class TurnEventFeed {
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
         this.endPause = resolve;
-        timer = setTimeout(resolve, this.status === 'running' ? RUNNING_POLL_MS : IDLE_POLL_MS);
+        timer = setTimeout(resolve, this.status === 'waiting' ? WAITING_POLL_MS : POLL_MS);
       });
       clearTimeout(timer);
       this.endPause = null;

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { Logger } from '@nestjs/common';
-import { BullModule } from '@nestjs/bullmq';
-import { createPostgresBackend } from 'bullmq';
+import { BullModule, getQueueToken } from '@nestjs/bullmq';
+import { createPostgresBackend, type Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { memoryAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions';
 import { bullmqQueue, type BullmqQueue, type BullmqQueueOptions } from 'nestjs-agent-sessions/bullmq';
@@ -216,6 +216,22 @@ describe('bullmqQueue', () => {
     const client = new Redis(TEST_REDIS_URL ?? '');
     expect(await client.exists(`${prefix}:agent-sessions:meta`)).toBe(1);
     await client.quit();
+    await app.close();
+  });
+
+  it('TRN-21 its queue is had by its name, as any other', async () => {
+    const app = await startApplication({
+      imports: [
+        BullModule.forRoot({ connection: { url: TEST_REDIS_URL }, prefix: `{${randomUUID()}}` }),
+        BullModule.registerQueue({ name: 'agent-sessions' }),
+      ],
+      turns: { queue: bullmqQueue() },
+      role: 'submit',
+      orchestrators: [Echo],
+    });
+    await app.turns.submit('echo', 'hi', { sessionId: await app.session() });
+    const queue = app.app.get<Queue>(getQueueToken('agent-sessions'), { strict: false });
+    expect(await queue.getJobCountByTypes('waiting')).toBe(1);
     await app.close();
   });
 });

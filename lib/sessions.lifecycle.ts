@@ -1,5 +1,3 @@
-import { Server } from 'node:http';
-import { Server as SecureServer } from 'node:https';
 import {
   type BeforeApplicationShutdown,
   Inject,
@@ -10,9 +8,10 @@ import {
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
-import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
+import { ModuleRef } from '@nestjs/core';
 import { findProvider } from './common/nest-providers.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
+import { HttpConnections } from './http/http-connections.js';
 import { SessionSweeper } from './maintenance/session-sweeper.service.js';
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
@@ -48,7 +47,7 @@ export class SessionsLifecycle
     @Inject(TURN_QUEUE) private readonly queue: TurnQueue,
     @Inject(SESSIONS_ROLE) private readonly role: ProcessRole,
     private readonly registry: OrchestratorRegistry,
-    private readonly adapterHost: HttpAdapterHost,
+    private readonly connections: HttpConnections,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -77,21 +76,12 @@ export class SessionsLifecycle
       await this.closeQueue(() => this.queue.close());
     }
     // Requests that wait for a turn would keep the HTTP server open.
-    this.letConnectionsGo();
+    this.connections.letGo();
     await this.turns.close();
   }
 
   async onApplicationShutdown(): Promise<void> {
     await this.adapter.close?.();
-  }
-
-  /**
-   * A server that is closed still serves connections that are kept alive. An EventSource comes again over its own every three
-   * seconds, so that it would never end.
-   */
-  private letConnectionsGo(): void {
-    const server: unknown = this.adapterHost.httpAdapter?.getHttpServer();
-    if (server instanceof Server || server instanceof SecureServer) server.keepAliveTimeout = 1;
   }
 
   /** A queue that fails leaves the rest of the application its end. */

@@ -3,6 +3,7 @@ import { APP_FILTER, DiscoveryService, ModuleRef, ModulesContainer } from '@nest
 import { SchedulerRegistry } from '@nestjs/schedule';
 import { CheckpointStore } from './checkpoint/checkpoint.store.js';
 import { findProvider, lazily, provide } from './common/nest-providers.js';
+import { HttpConnections } from './http/http-connections.js';
 import { SessionsExceptionFilter } from './http/sessions-exception.filter.js';
 import { SessionGuard } from './http/session.guard.js';
 import { SessionSweeper } from './maintenance/session-sweeper.service.js';
@@ -127,6 +128,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
 
   provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => principal),
   SessionGuard,
+  HttpConnections,
   { provide: APP_FILTER, useClass: SessionsExceptionFilter },
   SessionsLifecycle,
 ];

@@ -3,178 +3,152 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { Logger } from '@nestjs/common';
 import { BullModule, getQueueToken } from '@nestjs/bullmq';
-import { createPostgresBackend, type Queue } from 'bullmq';
+import { type Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { memoryAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions';
-import { bullmqQueue, type BullmqQueue, type BullmqQueueOptions } from 'nestjs-agent-sessions/bullmq';
+import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { Echo } from '../support/application.js';
+import { describeBullmqServers, ringsOn } from '../support/bullmq.js';
 import { eventually } from '../support/eventually.js';
 import { startApplication } from '../support/running-application.js';
+import { describeRedis, REDIS } from '../support/servers.js';
 
-const { TEST_REDIS_URL, TEST_POSTGRES_URL } = process.env;
+describeBullmqServers('BullMQ', (server) => {
+  const opened: BullmqQueue[] = [];
 
-interface Backend {
-  readonly name: string;
-  readonly url: string | undefined;
-  readonly options: () => BullmqQueueOptions;
-}
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((queue) => queue.close()));
+  });
 
-const BACKENDS: readonly Backend[] = [
-  {
-    name: 'Redis',
-    url: TEST_REDIS_URL,
-    options: () => ({ connection: { url: TEST_REDIS_URL ?? '' }, prefix: `{${randomUUID()}}` }),
-  },
-  {
-    name: 'PostgreSQL',
-    url: TEST_POSTGRES_URL,
-    options: () =>
-      ({
-        connection: { connectionString: TEST_POSTGRES_URL, schema: 'rings', migrate: true },
-        name: randomUUID(),
-        backendFactory: createPostgresBackend,
-      }) as unknown as BullmqQueueOptions,
-  },
-];
+  /** Queues of as many processes. */
+  function processes<Count extends 1 | 2 | 3>(count: Count): BullmqQueue[] {
+    const same = ringsOn(server);
+    const queues = Array.from({ length: count }, () => bullmqQueue(same));
+    opened.push(...queues);
+    return queues;
+  }
 
-for (const { name, url, options } of BACKENDS) {
-  (url ? describe : describe.skip)(`BullMQ on ${name}`, () => {
-    const opened: BullmqQueue[] = [];
+  it('TRN-21 a ring of one process is heard by one of the others', async () => {
+    const [api, one, other] = processes(3);
+    const heard: string[] = [];
+    for (const worker of [one, other]) await worker.process(async (id) => void heard.push(id));
 
-    afterEach(async () => {
-      await Promise.all(opened.splice(0).map((queue) => queue.close()));
+    for (let n = 0; n < 20; n += 1) await api.ring(`s-${n}`);
+
+    await eventually(() => heard.length >= 20);
+    expect(new Set(heard).size).toBe(20);
+    expect(heard).toHaveLength(20);
+  });
+
+  it('TRN-21 visits sessions at the same time, up to its concurrency', async () => {
+    const queue = bullmqQueue({ ...ringsOn(server), concurrency: 3 });
+    opened.push(queue);
+    let running = 0;
+    let most = 0;
+    let done = 0;
+    await queue.process(async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      running -= 1;
+      done += 1;
     });
 
-    /** Queues of as many processes. */
-    function processes<Count extends 1 | 2 | 3>(count: Count): BullmqQueue[] {
-      const same = options();
-      const queues = Array.from({ length: count }, () => bullmqQueue(same));
-      opened.push(...queues);
-      return queues;
-    }
+    await Promise.all(Array.from({ length: 12 }, (_, n) => queue.ring(`s-${n}`)));
+    await eventually(() => done === 12);
 
-    it('TRN-21 a ring of one process is heard by one of the others', async () => {
-      const [api, one, other] = processes(3);
-      const heard: string[] = [];
-      for (const worker of [one, other]) await worker.process(async (id) => void heard.push(id));
+    expect(most).toBe(3);
+  });
 
-      for (let n = 0; n < 20; n += 1) await api.ring(`s-${n}`);
-
-      await eventually(() => heard.length >= 20);
-      expect(new Set(heard).size).toBe(20);
-      expect(heard).toHaveLength(20);
+  it('TRN-21 leaves no job when there is nothing to do any more', async () => {
+    const [api, worker] = processes(2);
+    let heard = 0;
+    await worker.process(async () => {
+      heard += 1;
+      if (heard === 1) throw new Error('A handler that fails is nothing to the queue.');
     });
+    for (let n = 0; n < 5; n += 1) await api.ring(`s-${n}`);
+    await eventually(() => heard >= 5);
 
-    it('TRN-21 visits sessions at the same time, up to its concurrency', async () => {
-      const queue = bullmqQueue({ ...options(), concurrency: 3 });
-      opened.push(queue);
-      let running = 0;
-      let most = 0;
-      let done = 0;
-      await queue.process(async () => {
-        running += 1;
-        most = Math.max(most, running);
-        await new Promise((resolve) => setTimeout(resolve, 30));
-        running -= 1;
-        done += 1;
-      });
-
-      await Promise.all(Array.from({ length: 12 }, (_, n) => queue.ring(`s-${n}`)));
-      await eventually(() => done === 12);
-
-      expect(most).toBe(3);
-    });
-
-    it('TRN-21 leaves no job when there is nothing to do any more', async () => {
-      const [api, worker] = processes(2);
-      let heard = 0;
-      await worker.process(async () => {
-        heard += 1;
-        if (heard === 1) throw new Error('A handler that fails is nothing to the queue.');
-      });
-      for (let n = 0; n < 5; n += 1) await api.ring(`s-${n}`);
-      await eventually(() => heard >= 5);
-
-      const jobs = await api.queue;
-      await eventually(async () => {
-        const counts = await jobs.getJobCounts();
-        return Object.values(counts).every((count) => count === 0);
-      });
-    });
-
-    it('TRN-08 a ring with a delay is heard when that is over', async () => {
-      const [api, worker] = processes(2);
-      const heard: number[] = [];
-      await worker.process(async () => void heard.push(performance.now()));
-      await api.ring('other');
-      await eventually(() => heard.length === 1);
-
-      const rungAt = performance.now();
-      await api.ring('s', 300);
-      await eventually(() => heard.length === 2);
-
-      expect(heard[1] - rungAt).toBeGreaterThanOrEqual(299);
-    });
-
-    it('TRN-14 what is rung while one worker is paused is heard by the others', async () => {
-      const [api, paused, other] = processes(3);
-      const heard: string[] = [];
-      await paused.process(async (id) => void heard.push(`paused ${id}`));
-      await paused.pause();
-      await other.process(async (id) => void heard.push(`other ${id}`));
-      for (let n = 0; n < 10; n += 1) await api.ring(`s-${n}`);
-      await eventually(() => heard.length === 10);
-      expect(heard.filter((by) => by.startsWith('paused'))).toEqual([]);
-
-      await other.pause();
-      await paused.resume();
-      await api.ring('later');
-      await eventually(() => heard.includes('paused later'));
-    });
-
-    it('TRN-14 close waits for the visits that run, and leaves the rest to others', async () => {
-      const [api, worker, other] = processes(3);
-      const finished: string[] = [];
-      let started = 0;
-      await worker.process(async (id) => {
-        started += 1;
-        await new Promise((resolve) => setTimeout(resolve, 100));
-        finished.push(id);
-      });
-      await api.ring('running');
-      await eventually(() => started === 1);
-      await worker.close();
-      expect(finished).toEqual(['running']);
-
-      await api.ring('later');
-      const heard: string[] = [];
-      await other.process(async (id) => void heard.push(id));
-      await eventually(() => heard.length === 1);
-      expect(heard).toEqual(['later']);
-    });
-
-    it('TRN-21 ping answers', async () => {
-      const [queue] = processes(1);
-      await expect(queue.ping()).resolves.toBeUndefined();
-    });
-
-    it('TRN-10 TRN-21 an application that only submits gets the results of one that works', async () => {
-      const adapter = memoryAdapter();
-      const same = options();
-      const work = await startApplication({ adapter, turns: { queue: bullmqQueue(same) }, orchestrators: [Echo] });
-      const api = await startApplication({
-        adapter,
-        role: 'submit',
-        turns: { queue: bullmqQueue(same) },
-        orchestrators: [Echo],
-      });
-      const sessionId = await api.session();
-      expect(await api.handle(Echo).execute('hello', { sessionId })).toMatchObject({ reply: 'You said: hello' });
-      await api.close();
-      await work.close();
+    const jobs = await api.queue;
+    await eventually(async () => {
+      const counts = await jobs.getJobCounts();
+      return Object.values(counts).every((count) => count === 0);
     });
   });
-}
+
+  it('TRN-08 a ring with a delay is heard when that is over', async () => {
+    const [api, worker] = processes(2);
+    const heard: number[] = [];
+    await worker.process(async () => void heard.push(performance.now()));
+    await api.ring('other');
+    await eventually(() => heard.length === 1);
+
+    const rungAt = performance.now();
+    await api.ring('s', 300);
+    await eventually(() => heard.length === 2);
+
+    expect(heard[1] - rungAt).toBeGreaterThanOrEqual(299);
+  });
+
+  it('TRN-14 what is rung while one worker is paused is heard by the others', async () => {
+    const [api, paused, other] = processes(3);
+    const heard: string[] = [];
+    await paused.process(async (id) => void heard.push(`paused ${id}`));
+    await paused.pause();
+    await other.process(async (id) => void heard.push(`other ${id}`));
+    for (let n = 0; n < 10; n += 1) await api.ring(`s-${n}`);
+    await eventually(() => heard.length === 10);
+    expect(heard.filter((by) => by.startsWith('paused'))).toEqual([]);
+
+    await other.pause();
+    await paused.resume();
+    await api.ring('later');
+    await eventually(() => heard.includes('paused later'));
+  });
+
+  it('TRN-14 close waits for the visits that run, and leaves the rest to others', async () => {
+    const [api, worker, other] = processes(3);
+    const finished: string[] = [];
+    let started = 0;
+    await worker.process(async (id) => {
+      started += 1;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      finished.push(id);
+    });
+    await api.ring('running');
+    await eventually(() => started === 1);
+    await worker.close();
+    expect(finished).toEqual(['running']);
+
+    await api.ring('later');
+    const heard: string[] = [];
+    await other.process(async (id) => void heard.push(id));
+    await eventually(() => heard.length === 1);
+    expect(heard).toEqual(['later']);
+  });
+
+  it('TRN-21 ping answers', async () => {
+    const [queue] = processes(1);
+    await expect(queue.ping()).resolves.toBeUndefined();
+  });
+
+  it('TRN-10 TRN-21 an application that only submits gets the results of one that works', async () => {
+    const adapter = memoryAdapter();
+    const same = ringsOn(server);
+    const work = await startApplication({ adapter, turns: { queue: bullmqQueue(same) }, orchestrators: [Echo] });
+    const api = await startApplication({
+      adapter,
+      role: 'submit',
+      turns: { queue: bullmqQueue(same) },
+      orchestrators: [Echo],
+    });
+    const sessionId = await api.session();
+    expect(await api.handle(Echo).execute('hello', { sessionId })).toMatchObject({ reply: 'You said: hello' });
+    await api.close();
+    await work.close();
+  });
+});
 
 describe('bullmqQueue', () => {
   it.each([[{ name: '' }], [{ name: 'a:b' }], [{ concurrency: 0 }], [{ concurrency: 1.5 }]])(
@@ -203,17 +177,17 @@ describe('bullmqQueue', () => {
   });
 });
 
-(TEST_REDIS_URL ? describe : describe.skip)('bullmqQueue in an application with @nestjs/bullmq', () => {
+describeRedis('bullmqQueue in an application with @nestjs/bullmq', () => {
   it('TRN-21 takes the connection of BullModule.forRoot', async () => {
     const prefix = `{${randomUUID()}}`;
     const app = await startApplication({
-      imports: [BullModule.forRoot({ connection: { url: TEST_REDIS_URL }, prefix })],
+      imports: [BullModule.forRoot({ connection: { url: REDIS.url }, prefix })],
       turns: { queue: bullmqQueue() },
       orchestrators: [Echo],
     });
     expect(await app.handle(Echo).execute('hi', { sessionId: await app.session() })).toMatchObject({ turnIndex: 0 });
 
-    const client = new Redis(TEST_REDIS_URL ?? '');
+    const client = new Redis(REDIS.url);
     expect(await client.exists(`${prefix}:agent-sessions:meta`)).toBe(1);
     await client.quit();
     await app.close();
@@ -222,7 +196,7 @@ describe('bullmqQueue', () => {
   it('TRN-21 its queue is had by its name, as any other', async () => {
     const app = await startApplication({
       imports: [
-        BullModule.forRoot({ connection: { url: TEST_REDIS_URL }, prefix: `{${randomUUID()}}` }),
+        BullModule.forRoot({ connection: { url: REDIS.url }, prefix: `{${randomUUID()}}` }),
         BullModule.registerQueue({ name: 'agent-sessions' }),
       ],
       turns: { queue: bullmqQueue() },

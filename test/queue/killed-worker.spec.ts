@@ -1,13 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { createPostgresBackend } from 'bullmq';
 import { defineOrchestrator } from 'nestjs-agent-sessions';
-import { bullmqQueue, type BullmqQueueOptions } from 'nestjs-agent-sessions/bullmq';
+import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
+import { placeOfRings, ringsOn } from '../support/bullmq.js';
 import { eventually } from '../support/eventually.js';
 import { type Application, startApplication } from '../support/running-application.js';
-import { POSTGRES, REDIS, TEST_SERVERS, type TestServer } from '../support/servers.js';
+import { MARIADB, TEST_SERVERS, type TestServer } from '../support/servers.js';
 import { adapterOf, serverStore } from '../support/stores.js';
 
 const PROGRAM = join(import.meta.dirname, 'fixtures/work.mjs');
@@ -42,7 +41,7 @@ class Worker {
 }
 
 /** Side by side: all that they do is wait for the lease. */
-const SERVERS = TEST_SERVERS.filter((server) => server === POSTGRES || server === REDIS);
+const SERVERS = TEST_SERVERS.filter((server) => server !== MARIADB);
 const workers: Worker[] = [];
 
 afterAll(async () => {
@@ -53,16 +52,11 @@ afterAll(async () => {
 async function deploy(server: TestServer): Promise<{ api: Application; startWorker: () => Promise<Worker> }> {
   const store = serverStore(server).place?.();
   if (!store) throw new Error('Workers share a store.');
-  const queue =
-    server === REDIS
-      ? { connection: { url: server.url }, prefix: `{${randomUUID()}}` }
-      : { connection: { connectionString: server.url, schema: 'rings', migrate: true }, name: randomUUID() };
-  const backend = server === REDIS ? {} : { backendFactory: createPostgresBackend };
-  const options = { ...queue, ...backend } as unknown as BullmqQueueOptions;
+  const queue = placeOfRings(server);
   const api = await startApplication({
     adapter: adapterOf(store),
     role: 'submit',
-    turns: { queue: bullmqQueue(options) },
+    turns: { queue: bullmqQueue(ringsOn(server, queue)) },
     orchestrators: [desk],
   });
   const startWorker = async (): Promise<Worker> => {

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-import { createPostgresBackend } from 'bullmq';
 import {
   defineOrchestrator,
   IdempotencyConflictError,
@@ -18,10 +16,10 @@ import {
   TurnWaitTimeoutError,
   type WhenBusy,
 } from 'nestjs-agent-sessions';
-import { bullmqQueue, type BullmqQueue, type BullmqQueueOptions } from 'nestjs-agent-sessions/bullmq';
+import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
+import { describeBullmqServers, ringsOn } from '../support/bullmq.js';
 import { aborted, type Application, gate, rejection, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
-import { describeServers, POSTGRES, REDIS, type TestServer } from '../support/servers.js';
 import { adapterOf, serverStore } from '../support/stores.js';
 
 /** One attempt of a handler, in whichever worker. */
@@ -50,16 +48,14 @@ interface Deployment {
   readonly queue: BullmqQueue;
 }
 
-describeServers('workers that BullMQ rings for', (server) => {
-  if (server !== POSTGRES && server !== REDIS) return;
-
+describeBullmqServers('workers that BullMQ rings for', (server) => {
   describe.each([1, 3])('%i of them', (count) => {
     async function deploy(
       work: Work,
       turns: TurnsOptions & { readonly concurrency?: number } = {},
     ): Promise<Deployment> {
       const { concurrency, ...rest } = turns;
-      const sameQueue = rings(server);
+      const sameQueue = ringsOn(server);
       const sameStore = serverStore(server).place?.();
       if (!sameStore) throw new Error('Workers share a store.');
       const attempts: Attempt[] = [];
@@ -338,13 +334,3 @@ describeServers('workers that BullMQ rings for', (server) => {
     });
   });
 });
-
-/** A queue of a test's own, on the server that the turns are in. */
-function rings(server: TestServer): BullmqQueueOptions {
-  if (server === REDIS) return { connection: { url: server.url }, prefix: `{${randomUUID()}}` };
-  return {
-    connection: { connectionString: server.url, schema: 'rings', migrate: true },
-    name: randomUUID(),
-    backendFactory: createPostgresBackend,
-  } as unknown as BullmqQueueOptions;
-}

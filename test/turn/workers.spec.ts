@@ -1,6 +1,8 @@
+import { lastValueFrom, toArray } from 'rxjs';
 import {
   defineOrchestrator,
   IdempotencyConflictError,
+  LaneDrainingError,
   LaneFullError,
   type OrchestratorRef,
   PermanentTurnError,
@@ -9,6 +11,7 @@ import {
   ShuttingDownError,
   type TurnContext,
   TurnCancelledError,
+  type TurnEvent,
   TurnReentryError,
   type TurnService,
   type TurnsOptions,
@@ -324,6 +327,113 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
       expect(attempts.slice(1).every((attempt) => attempt.worker !== worker)).toBe(true);
     });
 
+    it('TRN-01 TRN-10 status is the same in every process, and settled turns stay as they are', async () => {
+      const { api, workers, submit } = await deploy(async ({ input }) => {
+        if (input.text === 'broken') throw new PermanentTurnError('It never works.');
+      });
+      const sessionId = await api.session();
+      const ids = [await submit('well', { sessionId }), await submit('broken', { sessionId })].map(({ id }) => id);
+      await eventually(async () => (await api.turns.get(ids[1]))?.settledAt);
+      const settled = await api.turns.list({ sessionId });
+      expect(settled.map(({ status }) => status)).toEqual(['awaiting-input', 'failed']);
+      for (const { turns } of workers) {
+        for (const id of ids) await turns.cancel(id);
+        expect(await turns.list({ sessionId })).toEqual(settled);
+      }
+    });
+
+    it('TRN-11 a lane, or all of them, is paused, drained and cleared for every worker, and shows who holds it', async () => {
+      const { pass, open: release } = gate();
+      const { api, attempts, submit } = await deploy(({ input }) =>
+        input.text === 'runs' ? pass() : Promise.resolve(),
+      );
+      const { lanes } = api.turns;
+      const [held, other] = [await api.session(), await api.session()];
+      const runs = await submit('runs', { sessionId: held });
+      await eventually(() => attempts.length === 1);
+      const { head } = await lanes.get(held);
+      expect(head).toMatchObject({ id: runs.id, status: 'running', failures: 0, worker: expect.any(String) as string });
+
+      await lanes.pause({ sessionId: held });
+      const behind = await submit('behind', { sessionId: held });
+      release();
+      await api.turns.result(runs.id, { timeoutMs: 20_000 });
+      // The others go on meanwhile.
+      const free = await submit('free', { sessionId: other });
+      await api.turns.result(free.id, { timeoutMs: 20_000 });
+      expect(await api.turns.get(behind.id)).toMatchObject({ status: 'queued' });
+      await lanes.resume({ sessionId: held });
+      await api.turns.result(behind.id, { timeoutMs: 20_000 });
+
+      await lanes.pause({ all: true });
+      const kept = await submit('kept', { sessionId: held });
+      const cleared = await submit('cleared', { sessionId: other });
+      expect(await lanes.counts()).toMatchObject({ mode: 'paused', lanes: 2, queued: 2, running: 0, waiting: 0 });
+      expect(await lanes.clear({ sessionId: other })).toBe(1);
+      await rejection(api.turns.result(cleared.id), TurnCancelledError);
+      expect(attempts.map(({ text }) => text)).not.toContain('kept');
+      expect(await lanes.drain({ all: true }, { timeoutMs: 20_000 })).toBe(true);
+      expect(await api.turns.get(kept.id)).toMatchObject({ status: 'awaiting-input' });
+      await rejection(submit('late', { sessionId: held }), LaneDrainingError);
+      await lanes.resume({ all: true });
+      const again = await submit('again', { sessionId: held });
+      expect(await api.turns.result(again.id, { timeoutMs: 20_000 })).toMatchObject({ reply: 'did again' });
+    });
+
+    it('TRN-30 TRN-31 TRN-32 another process streams what a worker emits, over its end, and resumes exactly', async () => {
+      const { pass, open: release } = gate();
+      const { api, workers, attempts, submit, join } = await deploy(async (turn) => {
+        void turn.emit({ type: 'delta', data: 'one' });
+        void turn.emit({ type: 'delta', data: 'two' });
+        await pass(turn.signal);
+        void turn.emit({ type: 'delta', data: 'three' });
+      });
+      const { id } = await submit('go', { sessionId: await api.session() });
+      const seen: TurnEvent[] = [];
+      const reading = readAll(api.turns.readEvents(id), seen);
+      const { worker } = await eventually(() => attempts[0]);
+      await eventually(() => seen.length === 2);
+
+      await workers[worker].close();
+      if (count === 1) await join();
+      await eventually(() => seen.length === 5);
+      release();
+      await reading;
+
+      expect(seen.map(({ offset, type, data }) => [offset, type, type === 'settled' ? null : data])).toEqual([
+        [1, 'delta', 'one'],
+        [2, 'delta', 'two'],
+        [3, 'attempt', { attempt: 1 }],
+        [4, 'delta', 'one'],
+        [5, 'delta', 'two'],
+        [6, 'delta', 'three'],
+        [7, 'settled', null],
+      ]);
+      for (let after = 0; after <= seen.length; after += 1) {
+        const rest: TurnEvent[] = [];
+        await readAll(api.turns.readEvents(id, { after }), rest);
+        expect(rest).toEqual(seen.slice(after));
+      }
+      const messages = await lastValueFrom((await api.turns.events(id, { after: '2' })).pipe(toArray()));
+      expect(messages.map((message) => message.id)).toEqual(['3', '4', '5', '6', '7']);
+    });
+
+    it('TRN-33 a reader in another process that is slow gets everything, and holds up nobody', async () => {
+      const { api, submit } = await deploy(async (turn) => {
+        for (let n = 1; n <= 600; n += 1) await turn.emit({ type: 'delta', data: n });
+      });
+      const { id } = await submit('go', { sessionId: await api.session() });
+      const slow = api.turns.readEvents(id)[Symbol.asyncIterator]();
+      expect(await slow.next()).toMatchObject({ value: { offset: 1 } });
+
+      await api.turns.result(id, { timeoutMs: 20_000 });
+
+      const rest: TurnEvent[] = [];
+      await readAll({ [Symbol.asyncIterator]: () => slow }, rest);
+      expect(rest.map(({ offset }) => offset)).toEqual(Array.from({ length: 600 }, (_, i) => i + 2));
+      expect(rest.at(-1)).toMatchObject({ type: 'settled' });
+    });
+
     it('TRN-21 nothing is left in the queue of lanes that are idle', async () => {
       const { api, execute, queue } = await deploy(async () => undefined);
       const sessionIds = await Promise.all(Array.from({ length: 10 }, () => api.session()));
@@ -334,3 +444,7 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
     });
   });
 });
+
+async function readAll(events: AsyncIterable<TurnEvent>, into: TurnEvent[]): Promise<void> {
+  for await (const event of events) into.push(event);
+}

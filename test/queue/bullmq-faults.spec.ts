@@ -12,6 +12,7 @@ import { eventually } from '../support/eventually.js';
 import { PrivateRedis } from '../support/private-redis.js';
 import { startApplication } from '../support/running-application.js';
 import { describePostgres, describeRedis, POSTGRES } from '../support/servers.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 
 const PROGRAM = join(import.meta.dirname, 'fixtures/close-queue.mjs');
 
@@ -131,6 +132,22 @@ describePostgres('bullmqQueue on PostgreSQL', () => {
     await eventually(() => heard === 1);
     await queue.close();
     expect(errors).toEqual([]);
+  });
+
+  it('TRN-22 outlives a server that goes away while BullMQ looks at its tables', async () => {
+    const proxy = await TcpProxy.start(POSTGRES.url);
+    const queue = bullmqQueue(options({ migrate: true, connectionString: proxy.url }));
+    const heard: string[] = [];
+    proxy.holdAnswers(/migration/);
+    await queue.process(async (id) => void heard.push(id));
+    await eventually(() => proxy.withheld > 0);
+    proxy.cut();
+    await eventually(() => errors.length > 0);
+    proxy.restore();
+    await queue.ring('s');
+    await eventually(() => heard.includes('s'));
+    await queue.close();
+    await proxy.stop();
   });
 
   it('TRN-22 begins to work when the tables are there at last, and says once that they are not', async () => {

@@ -1,11 +1,13 @@
 import { once } from 'node:events';
-import { connect, createServer, type Server, type Socket } from 'node:net';
-import { type AddressInfo } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** Stands between an application and a server, and fails on request as networks do. */
 export class TcpProxy {
   private readonly sockets = new Set<Socket>();
   private readonly held: (() => void)[] = [];
+  /** Once something came late, the rest must not overtake it. */
+  private readonly isLate = new WeakSet<Socket>();
   private readonly frozen = new WeakSet<Socket>();
   private up = true;
   private answers: 'pass' | 'swallow' | 'hold' = 'pass';
@@ -13,6 +15,10 @@ export class TcpProxy {
   withheld = 0;
   /** Of the connection that has last sent what answers are withheld from. */
   sender: Socket | null = null;
+  /** What is sent over a present connection next is cut in the middle, and the connection breaks. */
+  private readonly truncated = new WeakSet<Socket>();
+  /** Milliseconds that everything takes longer, in both directions. */
+  latencyMs = 0;
   private trigger: { readonly sent: RegExp; readonly then: 'swallow' | 'hold' } | null = null;
 
   private constructor(
@@ -71,8 +77,14 @@ export class TcpProxy {
     for (const socket of this.sockets) this.frozen.add(socket);
   }
 
+  /** The next piece that comes over each of the present connections is half, and then the connection is gone. */
+  truncate(): void {
+    for (const socket of this.sockets) this.truncated.add(socket);
+  }
+
   restore(): void {
     this.up = true;
+    this.latencyMs = 0;
     this.answers = 'pass';
     this.trigger = null;
     for (const deliver of this.held.splice(0)) deliver();
@@ -98,21 +110,42 @@ export class TcpProxy {
       });
     }
     if (!this.up) client.destroy();
+    const toServer = this.line(server);
+    const toClient = this.line(client);
     client.on('data', (data) => {
       if (this.frozen.has(client)) return;
       if (this.trigger?.sent.test(data.toString('latin1'))) {
         this.answers = this.trigger.then;
         this.sender = client;
       }
-      server.write(data);
+      toServer(data);
     });
     server.on('data', (data) => {
       if (this.answers === 'pass' && !this.frozen.has(client)) {
-        client.write(data);
+        toClient(data);
         return;
       }
       this.withheld += 1;
-      if (this.answers === 'hold') this.held.push(() => client.write(data));
+      if (this.answers === 'hold') this.held.push(() => toClient(data));
     });
+  }
+
+  /** What comes out at the other end in the order in which it went in, sooner or later. */
+  private line(to: Socket): (data: Buffer) => void {
+    let last = Promise.resolve();
+    const deliver = (data: Buffer): void => {
+      if (!this.truncated.has(to)) {
+        to.write(data);
+        return;
+      }
+      to.write(data.subarray(0, data.length >> 1));
+      to.destroySoon();
+    };
+    return (data) => {
+      if (this.latencyMs === 0 && !this.isLate.has(to)) return deliver(data);
+      this.isLate.add(to);
+      const due = delay(this.latencyMs);
+      last = last.then(() => due).then(() => deliver(data));
+    };
   }
 }

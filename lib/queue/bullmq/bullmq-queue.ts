@@ -8,6 +8,7 @@ import { Deadline } from '../../common/deadline.js';
 import { type FindProvider, type TurnQueue } from '../../turn/turn-queue.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
 import { closeInTime } from './close-in-time.js';
+import { guardConnections } from './guard-connections.js';
 
 /** A ring, which is worth nothing once it was heard. */
 const RING: JobsOptions = { removeOnComplete: true, removeOnFail: true };
@@ -147,6 +148,7 @@ export class BullmqQueue implements TurnQueue {
     const { Queue } = await loadBullmq();
     const options = { ...this.connection(), streams: { events: { maxLen: MAX_EVENTS } } };
     const queue = new Queue<Ring>(this.name, options, this.backendFactory);
+    guardConnections(queue);
     queue.on('error', (error) => this.failed(error));
     queue.waitUntilReady().catch(async () => {
       if (this.closing) return;
@@ -164,6 +166,7 @@ export class BullmqQueue implements TurnQueue {
     const options = { ...this.connection(), concurrency, maxStalledCount: WITHOUT_END, autorun: false };
     const work = ({ data }: { readonly data: Ring }): Promise<void> => this.visit(data.sessionId, handler);
     const worker = new Worker<Ring>(this.name, work, options, this.backendFactory);
+    guardConnections(worker);
     worker.on('error', (error) => this.failed(error));
     return worker;
   }

@@ -1,11 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { accessSync, constants, readdirSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 /** A program on PATH, or in one of some more folders; a `*` stands for any one folder, the latest version first. */
 export function findProgram(name: string, folders: readonly string[] = []): string | undefined {
   const onPath = (process.env.PATH ?? '').split(delimiter);
   return [...onPath, ...folders.flatMap(expand)].map((folder) => join(folder, name)).find(isExecutable);
+}
+
+/** A file in one of some folders, which may have a `*` as above. */
+export function findFile(name: string, folders: readonly string[]): string | undefined {
+  return folders
+    .flatMap(expand)
+    .map((folder) => join(folder, name))
+    .find((file) => existsSync(file));
 }
 
 /**

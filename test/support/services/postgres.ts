@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { findProgram } from './find-program.js';
 import { asNobody, freePort, startServer } from './server-process.js';
-import { type Service } from './service.js';
+import { type RunningService, type Service } from './service.js';
 
 const DEBIAN = ['/usr/lib/postgresql/*/bin'];
 
@@ -13,27 +13,37 @@ const FAST = ['fsync=off', 'full_page_writes=off', 'synchronous_commit=off', 'ma
 export const postgres: Service = {
   name: 'postgres',
   variable: 'TEST_POSTGRES_URL',
-
   async start(folder) {
-    const programs = await findPrograms();
-    const data = join(folder, 'data');
-    const init = ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
-    execFileSync(programs.initdb, init, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'], ...asNobody() });
-
-    const port = await freePort();
-    const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-    const place = ['-D', data, '-p', String(port), '-k', folder, '-h', '127.0.0.1'];
-    const stop = await startServer({
-      program: programs.postgres,
-      args: [...place, ...FAST.flatMap((setting) => ['-c', setting])],
-      folder,
-      // Ends the sessions of whoever is still connected.
-      stopSignal: 'INT',
-      answers: () => ping(url),
-    });
-    return { url, stop };
+    await createCluster(folder);
+    return startPostgres(folder, await freePort(), FAST);
   },
 };
+
+/** Makes what a server needs to start in this folder. */
+export async function createCluster(folder: string): Promise<void> {
+  const { initdb } = await findPrograms();
+  const init = ['-D', join(folder, 'data'), '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
+  execFileSync(initdb, init, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'], ...asNobody() });
+}
+
+/** @param settings as `name=value` */
+export async function startPostgres(
+  folder: string,
+  port: number,
+  settings: readonly string[],
+): Promise<RunningService> {
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  const place = ['-D', join(folder, 'data'), '-p', String(port), '-k', folder, '-h', '127.0.0.1'];
+  const stop = await startServer({
+    program: (await findPrograms()).postgres,
+    args: [...place, ...settings.flatMap((setting) => ['-c', setting])],
+    folder,
+    // Ends the sessions of whoever is still connected.
+    stopSignal: 'INT',
+    answers: () => ping(url),
+  });
+  return { url, stop };
+}
 
 /** The machine's own server, else the one that npm has. */
 async function findPrograms(): Promise<{ postgres: string; initdb: string }> {

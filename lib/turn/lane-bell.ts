@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { Deadline } from '../common/deadline.js';
 import { type TurnQueue } from './turn-queue.js';
 
 /** How long a caller waits for a queue that does not answer. */
@@ -14,7 +15,19 @@ export class LaneBell {
   /** Sessions that were rung for, without an answer yet. */
   private readonly unanswered = new Set<string>();
 
-  constructor(private readonly queue: Pick<TurnQueue, 'ring'>) {}
+  constructor(private readonly queue: Pick<TurnQueue, 'ring' | 'ping'>) {}
+
+  /** Whether somebody hears it: after a ring without an answer, the queue must answer something else first. */
+  async isHeard(): Promise<boolean> {
+    if (!this.failing || !this.queue.ping) return true;
+    try {
+      await new Deadline(PATIENCE_MS).wait(this.queue.ping());
+      this.failing = false;
+    } catch {
+      // It was told that the queue is away.
+    }
+    return !this.failing;
+  }
 
   async ring(sessionId: string, delayMs = 0): Promise<void> {
     // While it is away one ring of a lane waits for it: what it hears when it is back has a bound.

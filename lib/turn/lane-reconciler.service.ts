@@ -27,9 +27,14 @@ export class LaneReconciler {
     await this.running;
   }
 
-  /** One look. @returns how many lanes were rung */
+  /**
+   * One look. A process whose queue does not answer leaves the lanes to others: what it is given by the ledger, they are not
+   * given for a while.
+   * @returns how many lanes were rung
+   */
   async ringDue(): Promise<number> {
     const { ledger, bell } = this.runtime;
+    if (!(await bell.isHeard())) return 0;
     const due = await ledger.due(BATCH);
     // All at once: while one after the other is rung on a slow queue, nobody would look for the next lost worker.
     await Promise.all(due.map((sessionId) => bell.ring(sessionId)));

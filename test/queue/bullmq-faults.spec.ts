@@ -82,6 +82,23 @@ describeRedis('bullmqQueue whose Redis goes away', () => {
     void unanswered;
   });
 
+  it('TRN-21 hears and rings again though its connections are half-open and nobody told it so', async () => {
+    const proxy = await TcpProxy.start(redis.url);
+    const queue = open({ url: proxy.url });
+    const heard: string[] = [];
+    await queue.process(async (id) => void heard.push(id));
+    await queue.ring('before');
+    await eventually(() => heard.includes('before'));
+
+    proxy.freeze();
+    await Promise.all(['one', 'two'].map((id) => queue.ring(id)));
+
+    await eventually(() => heard.includes('one') && heard.includes('two'), { limitMs: 20_000 });
+    await queue.ping();
+    await queue.close();
+    await proxy.stop();
+  }, 40_000);
+
   it('TRN-21 ping fails in a few seconds', async () => {
     const queue = open({});
     await queue.ping();

@@ -1,9 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 import { createSessionStore, LaneService, memoryAdapter, type TurnLedger } from 'nestjs-agent-sessions';
 import { LaneBell } from '../../lib/turn/lane-bell.js';
 import { LaneReconciler } from '../../lib/turn/lane-reconciler.service.js';
 import { type TurnRuntime } from '../../lib/turn/turn-runtime.js';
 import { turnRequest } from '../support/ledger-requests.js';
+
+beforeAll(() => {
+  Logger.overrideLogger(false);
+});
 
 it('TRN-21 a slow queue does not keep the reconciler from looking again', async () => {
   const { ledger, lanes } = await forgottenLanes(100);
@@ -19,6 +24,31 @@ it('TRN-21 a slow queue does not keep the reconciler from looking again', async 
 
   expect(performance.now() - startedAt).toBeLessThan(1000);
   expect(rung.sort()).toEqual(lanes.sort());
+});
+
+it('TRN-21 a process whose queue does not answer leaves the lanes to others, until the queue answers again', async () => {
+  const { ledger, lanes, elapse } = await forgottenLanes(3);
+  let answers = false;
+  const answer = async (): Promise<void> => {
+    if (!answers) throw new Error('away');
+  };
+  const deaf = new LaneReconciler({ ledger, bell: new LaneBell({ ring: answer, ping: answer }) } as TurnRuntime);
+  const rung: string[] = [];
+  const bell = new LaneBell({ ring: async (sessionId) => void rung.push(sessionId) });
+  const other = new LaneReconciler({ ledger, bell } as TurnRuntime);
+
+  // It cannot know before it has tried.
+  await deaf.ringDue();
+  for (let look = 0; look < 20; look += 1) {
+    elapse(1000);
+    expect(await deaf.ringDue()).toBe(0);
+  }
+  await other.ringDue();
+  expect(rung.sort()).toEqual(lanes.sort());
+
+  answers = true;
+  elapse(60_000);
+  expect(await deaf.ringDue()).toBe(3);
 });
 
 it('TRN-11 the reconciler rings for every lane that is due, however many wait for it at once', async () => {
@@ -62,7 +92,11 @@ it('TRN-11 all lanes are counted and cleared, however many there are', async () 
 });
 
 /** Lanes whose rings were lost a while ago. */
-async function forgottenLanes(count: number): Promise<{ ledger: TurnLedger; lanes: string[] }> {
+async function forgottenLanes(count: number): Promise<{
+  ledger: TurnLedger;
+  lanes: string[];
+  elapse: (ms: number) => void;
+}> {
   let now = Date.now();
   const adapter = memoryAdapter({ clock: () => now });
   const sessions = createSessionStore({ adapter: adapter.sessions });
@@ -72,6 +106,7 @@ async function forgottenLanes(count: number): Promise<{ ledger: TurnLedger; lane
     await adapter.turns.accept(turnRequest(`turn-${n}`, { sessionId }));
     lanes.push(sessionId);
   }
-  now += 1001;
-  return { ledger: adapter.turns, lanes };
+  const elapse = (ms: number): void => void (now += ms);
+  elapse(1001);
+  return { ledger: adapter.turns, lanes, elapse };
 }

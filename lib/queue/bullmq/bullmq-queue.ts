@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type * as BullMQ from 'bullmq';
 import { type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bullmq';
+import { isPlainObject } from '../../common/json.js';
 import { loadPeer } from '../../common/load-peer.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
@@ -15,6 +16,13 @@ const RING: JobsOptions = { removeOnComplete: true, removeOnFail: true };
 /** Who watches the queue's events needs no more of them. */
 const MAX_EVENTS = 1000;
 const PING_MS = 2000;
+/**
+ * A connection that owes an answer for this long is made anew: nobody tells of one that is half-open. BullMQ waits for a job
+ * for ten seconds at most.
+ */
+const SILENCE_MS = 12_000;
+/** The same on PostgreSQL, where migrations may take their time. */
+const QUERY_SILENCE_MS = 60_000;
 /** Before another attempt at a server that refused the worker. */
 const RETRY_MS = 1000;
 /** The most that BullMQ's PostgreSQL backend can count. */
@@ -36,6 +44,7 @@ export class BullmqQueue implements TurnQueue {
   private opened: Promise<Queue<Ring>> | null = null;
   private worker: Worker<Ring> | null = null;
   private readonly visits = new Set<Promise<void>>();
+  private pinging: Promise<unknown> | null = null;
   private paused = false;
   private closing = false;
   private closed = false;
@@ -110,7 +119,9 @@ export class BullmqQueue implements TurnQueue {
 
   async ping(): Promise<void> {
     const queue = await this.queue;
-    await new Deadline(PING_MS).wait(queue.getJobCountByTypes('waiting'));
+    // While there is no answer, one is enough to ask for.
+    this.pinging ??= queue.getJobCountByTypes('waiting').finally(() => (this.pinging = null));
+    await new Deadline(PING_MS).wait(this.pinging);
   }
 
   /** Until it is closed. */
@@ -176,7 +187,10 @@ export class BullmqQueue implements TurnQueue {
     if (connection === undefined) {
       throw new SessionsConfigurationError('bullmqQueue: the queue is used before the application has started.');
     }
-    return { connection, ...(prefix === undefined ? {} : { prefix }) };
+    // A client, a pool or a text is the application's own business.
+    const patience = this.backendFactory ? { query_timeout: QUERY_SILENCE_MS } : { socketTimeout: SILENCE_MS };
+    const patient = isPlainObject(connection) ? { ...patience, ...connection } : connection;
+    return { connection: patient, ...(prefix === undefined ? {} : { prefix }) };
   }
 
   /** BullMQ takes it or does without, which its overloads do not say in one. */

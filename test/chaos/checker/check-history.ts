@@ -23,11 +23,10 @@ export interface Limits {
   readonly leaseMs: number | null;
 }
 
-export interface Verdict {
+export interface Verdict extends Counts {
   readonly violations: readonly Violation[];
   /** The longest time for which a lane with work stood still. */
   readonly longestStallMs: number;
-  readonly counts: Counts;
 }
 
 export interface Violation {
@@ -36,6 +35,7 @@ export interface Violation {
   readonly message: string;
 }
 
+/** How much there was to judge. */
 export interface Counts {
   readonly sessions: number;
   /** In the ledger. */
@@ -51,7 +51,7 @@ export interface Counts {
   readonly calls: number;
   /** Calls of which nobody knows whether they took effect. */
   readonly unknownCalls: number;
-  readonly faults: Readonly<Record<string, number>>;
+  readonly faults: number;
 }
 
 export type RuleName = keyof ReturnType<typeof rulesFor>;
@@ -75,7 +75,7 @@ export function checkHistory(
     [...rules[rule](run)].map((message) => ({ rule, message })),
   );
   const longestStallUs = Math.max(0, ...stalls.map(({ lengthUs }) => lengthUs));
-  return { violations, longestStallMs: Math.round(longestStallUs / 1000), counts: countsOf(run) };
+  return { violations, longestStallMs: Math.round(longestStallUs / 1000), ...countsOf(run) };
 }
 
 function rulesFor({ stallMs, leaseMs }: Limits, stalls: ReturnType<typeof longestStalls>) {
@@ -108,13 +108,13 @@ function countsOf(run: Run): Counts {
     events: sum(turns.flatMap(({ readers }) => [...readers.values()].map((given) => given.length))),
     calls: run.calls.length,
     unknownCalls: run.calls.filter(({ outcome }) => outcome === 'unknown').length,
-    faults: tally(run.faults.map(({ fault }) => fault)),
+    faults: run.faults,
   };
 }
 
-function tally<Name extends string>(names: readonly Name[]): Record<Name, number> {
-  const counts = {} as Record<Name, number>;
-  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+function tally(statuses: readonly TurnStatus[]): Partial<Record<TurnStatus, number>> {
+  const counts: Partial<Record<TurnStatus, number>> = {};
+  for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 

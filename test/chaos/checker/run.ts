@@ -12,7 +12,8 @@ export interface Run {
   readonly submits: ReadonlyMap<string, readonly Call<'submit'>[]>;
   readonly processes: ReadonlyMap<string, ProcessRun>;
   readonly outages: readonly Interval[];
-  readonly faults: readonly FaultNote[];
+  /** How many. */
+  readonly faults: number;
   readonly endsAt: number;
 }
 
@@ -109,4 +110,3 @@ export interface Effect {
 }
 
 export type EventNote = Note & { readonly what: 'event' };
-export type FaultNote = Note & { readonly what: 'fault' };

@@ -67,7 +67,7 @@ class RunBuilder {
       submits: this.submits,
       processes: toProcesses(this.entries),
       outages: this.outages(),
-      faults: this.notes.filter((note) => note.what === 'fault'),
+      faults: this.notes.filter(({ what }) => what === 'fault').length,
       endsAt: this.entries.reduce((latest, { at }) => Math.max(latest, at), 0),
     };
   }

@@ -1,6 +1,6 @@
 import { isDone } from '../calls.js';
 import { show } from '../describe.js';
-import { type Attempt, type Run, type SessionRun } from '../run.js';
+import { type Attempt, type Grant, type Run, type SessionRun } from '../run.js';
 
 /**
  * How late a handler may be told that its turn was given to another one. Its worker asks the store for its lease every
@@ -24,16 +24,16 @@ export function* handlers(run: Run): Generator<string> {
 
 /** Every handler was begun for a claim, one for each. */
 function* claimed({ sessionId, attempts }: SessionRun): Generator<string> {
-  const begun = new Map<number, Attempt>();
+  const begun = new Map<Grant, Attempt>();
   for (const attempt of attempts) {
     if (!attempt.grant) {
       yield `session ${sessionId}: ${show.attempt(attempt)}, attempt ${attempt.number}, began without a claim of its process`;
       continue;
     }
-    const other = begun.get(attempt.grant.fence);
+    const other = begun.get(attempt.grant);
     if (other)
       yield `session ${sessionId}: one claim began two handlers, ${show.attempt(other)} and ${show.attempt(attempt)}`;
-    begun.set(attempt.grant.fence, attempt);
+    begun.set(attempt.grant, attempt);
   }
 }
 

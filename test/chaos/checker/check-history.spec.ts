@@ -507,6 +507,11 @@ describe('checkHistory', () => {
         (story) => (story.call('submit', { key: 'b4' }).sent.args.whenBusy = 'rollback'),
       ],
       [
+        'TRN-06 sees that the message of an interrupted turn is gone',
+        /turn-5 .* was interrupted while it ran, but left no message/,
+        (story) => void story.session('stopped').messages.pop(),
+      ],
+      [
         'STA-03 sees a gap',
         /at 5, of turn turn-2, stands where 4/,
         (story) => (story.session('retried').messages[3].position = 5),

@@ -1,6 +1,6 @@
-import { type Message, type Turn } from 'nestjs-agent-sessions';
+import { type CancelMode, type Message, type Turn, type WhenBusy } from 'nestjs-agent-sessions';
 import { type SessionContents } from '../../history/history.js';
-import { mayBeDone } from '../calls.js';
+import { isDone, mayBeDone } from '../calls.js';
 import { groupBy } from '../group-by.js';
 import { type Run, type SessionRun } from '../run.js';
 import { isSuccessful } from './checkpoints.js';
@@ -56,9 +56,12 @@ function* ofTurn(
     }
     yield* namesItsAttempt(turn, place, attempts);
   } else if (turn.status === 'cancelled' && said.length === 1 && said[0] === asked) {
-    if (!mayBeInterrupted(turn, session)) yield `${place} left its message, but nobody interrupted it`;
+    const modes = stopsOf(turn, session).map(({ mode }) => mode);
+    if (!modes.includes('interrupt')) yield `${place} left its message, but nobody interrupted it`;
   } else if (said.length > 0) {
     yield `${place} left ${list(said)}`;
+  } else if (turn.status === 'cancelled' && wasInterrupted(turn, session)) {
+    yield `${place} was interrupted while it ran, but left no message`;
   }
 }
 
@@ -75,12 +78,35 @@ function* namesItsAttempt(
   }
 }
 
-function mayBeInterrupted(turn: Turn, { submits, turns }: SessionRun): boolean {
-  const clients = turns.find(({ turnId }) => turnId === turn.id)?.clients ?? [];
-  return (
-    clients.some((call) => call.op === 'cancel' && mayBeDone(call) && call.args.mode === 'interrupt') ||
-    submits.some((call) => mayBeDone(call) && (call.args.whenBusy === 'interrupt' || call.args.whenBusy === 'replace'))
+const MODES: Readonly<Partial<Record<WhenBusy, CancelMode>>> = {
+  interrupt: 'interrupt',
+  rollback: 'rollback',
+  replace: 'interrupt',
+};
+
+/** Whoever may have asked the turn to stop, and what was then to become of its message. */
+function stopsOf({ id, idempotencyKey }: Turn, { submits, turns }: SessionRun): { mode: CancelMode; sentAt: number }[] {
+  const run = turns.find(({ turnId }) => turnId === id);
+  const acceptedFrom = Math.min(...(run?.submits ?? []).map(({ sentAt }) => sentAt));
+  const cancels = (run?.clients ?? []).flatMap((call) =>
+    call.op === 'cancel' && mayBeDone(call) ? [{ mode: call.args.mode, sentAt: call.sentAt }] : [],
   );
+  const messages = submits.flatMap((call) => {
+    const mode = MODES[call.args.whenBusy];
+    const isLater = call.args.key !== idempotencyKey && call.answeredAt > acceptedFrom;
+    return mode && mayBeDone(call) && isLater ? [{ mode, sentAt: call.sentAt }] : [];
+  });
+  return [...cancels, ...messages];
+}
+
+/** A turn that its worker settles as cancelled was running when it was asked to stop. */
+function wasInterrupted(turn: Turn, session: SessionRun): boolean {
+  const settle = session.fenced.find(
+    (call) => call.op === 'settle' && isDone(call) && call.args.turnId === turn.id && call.args.status === 'cancelled',
+  );
+  if (!settle) return false;
+  const before = stopsOf(turn, session).filter(({ sentAt }) => sentAt < settle.answeredAt);
+  return before.length > 0 && before.every(({ mode }) => mode === 'interrupt');
 }
 
 function list(said: readonly string[]): string {

@@ -170,6 +170,15 @@ export class SimulatedStore {
     return isTerminal(status) && after === events.length ? { offset: after + 1, name: 'settled' } : null;
   }
 
+  keyOf(turnId: string): string {
+    return this.turn(turnId).request.input.text;
+  }
+
+  /** Whether the turn was asked to stop. */
+  isMarked(turnId: string): boolean {
+    return this.turn(turnId).cancelMode !== undefined;
+  }
+
   isIdle(): boolean {
     return [...this.lanes.values()].every((lane) => openTurns(lane).length === 0);
   }

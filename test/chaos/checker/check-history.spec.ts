@@ -56,6 +56,16 @@ describe('checkHistory', () => {
         (story) => void story.session('stopped').turns.pop(),
       ],
       [
+        'TRN-15 sees that a turn is lost with all that it did',
+        /turn-8 is not in the ledger, but there was the claim/,
+        (story) => Object.assign(story.session('frozen'), { turns: [], messages: [], checkpoints: [], events: {} }),
+      ],
+      [
+        'TRN-15 sees a turn that is in the ledger twice',
+        /turn turn-7 is in the ledger twice/,
+        (story) => void story.session('stopped').turns.push({ ...story.turn('b5'), position: 6 }),
+      ],
+      [
         'TRN-15 sees that an accepted turn is lost of which nobody heard again',
         /told turn turn-99 .* not in the ledger/,
         (story) => {

@@ -1,0 +1,123 @@
+import { type TurnStatus } from 'nestjs-agent-sessions';
+import { type Entry, type StoreContents } from '../history/history.js';
+import { accepted } from './rules/accepted.js';
+import { checkpoints } from './rules/checkpoints.js';
+import { events } from './rules/events.js';
+import { fences } from './rules/fences.js';
+import { handlers } from './rules/handlers.js';
+import { idle } from './rules/idle.js';
+import { messages } from './rules/messages.js';
+import { order } from './rules/order.js';
+import { progress } from './rules/progress.js';
+import { settledOnce } from './rules/settled-once.js';
+import { signals } from './rules/signals.js';
+import { steps } from './rules/steps.js';
+import { type Run } from './run.js';
+import { longestStalls } from './stalls.js';
+import { toRun } from './to-run.js';
+
+export interface Limits {
+  /** How long a lane with work may stand still. */
+  readonly stallMs: number;
+  /** How long a claim or a renewal lasts. Null: not judged. */
+  readonly leaseMs: number | null;
+}
+
+export interface Verdict extends Counts {
+  readonly violations: readonly Violation[];
+  /** The longest time for which a lane with work stood still. */
+  readonly longestStallMs: number;
+}
+
+export interface Violation {
+  readonly rule: RuleName;
+  /** Names sessions, turns, fences and processes, and moments as the `at` of the history's lines. */
+  readonly message: string;
+}
+
+/** How much there was to judge. */
+export interface Counts {
+  readonly sessions: number;
+  /** In the ledger. */
+  readonly turns: number;
+  readonly turnsByStatus: Readonly<Partial<Record<TurnStatus, number>>>;
+  readonly claims: number;
+  /** Handlers that began. */
+  readonly attempts: number;
+  /** Steps that did what they do. */
+  readonly effects: number;
+  /** That readers were given. */
+  readonly events: number;
+  readonly calls: number;
+  /** Calls of which nobody knows whether they took effect. */
+  readonly unknownCalls: number;
+  readonly faults: number;
+}
+
+export type RuleName = keyof ReturnType<typeof rulesFor>;
+
+const DEFAULT_LIMITS: Limits = { stallMs: 15_000, leaseMs: null };
+
+/**
+ * Decides whether what the processes of a run saw, and what they left in the store, can be if the package keeps what it
+ * promises. Whatever may have happened otherwise (calls without an answer, processes that were killed) is no violation.
+ * @throws Error when the history itself is broken
+ */
+export function checkHistory(
+  entries: readonly Entry[],
+  contents: StoreContents,
+  limits: Partial<Limits> = {},
+): Verdict {
+  const run = toRun(entries, contents);
+  const stalls = longestStalls(run);
+  const rules = rulesFor({ ...DEFAULT_LIMITS, ...limits }, stalls);
+  const violations = (Object.keys(rules) as RuleName[]).flatMap((rule) =>
+    [...rules[rule](run)].map((message) => ({ rule, message })),
+  );
+  const longestStallUs = Math.max(0, ...stalls.map(({ lengthUs }) => lengthUs));
+  return { violations, longestStallMs: Math.round(longestStallUs / 1000), ...countsOf(run) };
+}
+
+function rulesFor({ stallMs, leaseMs }: Limits, stalls: ReturnType<typeof longestStalls>) {
+  return {
+    accepted,
+    'settled once': settledOnce,
+    order,
+    fences: (run: Run) => fences(run, leaseMs),
+    handlers,
+    checkpoints,
+    messages,
+    steps,
+    events,
+    signals,
+    idle,
+    progress: () => progress(stalls, stallMs),
+  };
+}
+
+function countsOf(run: Run): Counts {
+  const turns = [...run.turns.values()];
+  const stored = turns.flatMap((turn) => turn.stored ?? []);
+  return {
+    sessions: run.contents.sessions.length,
+    turns: stored.length,
+    turnsByStatus: tally(stored.map(({ status }) => status)),
+    claims: sum(turns.map(({ grants }) => grants.length)),
+    attempts: sum(turns.map(({ attempts }) => attempts.length)),
+    effects: sum(turns.map(({ effects }) => effects.length)),
+    events: sum(turns.flatMap(({ readers }) => [...readers.values()].map((given) => given.length))),
+    calls: run.calls.length,
+    unknownCalls: run.calls.filter(({ outcome }) => outcome === 'unknown').length,
+    faults: run.faults,
+  };
+}
+
+function tally(statuses: readonly TurnStatus[]): Partial<Record<TurnStatus, number>> {
+  const counts: Partial<Record<TurnStatus, number>> = {};
+  for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

@@ -1,0 +1,79 @@
+import { type DoneCall, isDone, mayBeDone } from '../calls.js';
+import { show } from '../describe.js';
+import { type EventNote, type Run, type TurnRun } from '../run.js';
+
+/** What the package itself adds: the end, which is never stored, and the mark that another attempt emits from here on. */
+const SETTLED = 'settled';
+const ATTEMPT = 'attempt';
+
+/** A turn's events are numbered without gaps, none is lost or there twice, and all readers are given the same (TRN-30, TRN-32). */
+export function* events(run: Run): Generator<string> {
+  for (const turn of run.turns.values()) {
+    if (!turn.stored) continue;
+    yield* numbered(turn);
+    yield* appended(turn);
+    yield* notMore(turn);
+    for (const [reader, given] of turn.readers) yield* read(turn, reader, given);
+  }
+}
+
+function* numbered(turn: TurnRun): Generator<string> {
+  const gap = turn.events.findIndex(({ offset }, index) => offset !== index + 1);
+  if (gap !== -1) yield `${show.turn(turn)}: stored event ${turn.events[gap].offset} stands where ${gap + 1} was to be`;
+}
+
+/** Every batch that was confirmed is in the log, at a place of its own, in the order of fences and numbers. */
+function* appended(turn: TurnRun): Generator<string> {
+  const appends = turn.fenced.filter((call) => call.op === 'append').filter(isDone) as DoneCall<'append'>[];
+  const inOrder = appends.sort((a, b) => a.args.fence - b.args.fence || a.args.number - b.args.number);
+  const stored = turn.events.at(-1)?.offset ?? 0;
+  for (const [index, call] of inOrder.entries()) {
+    const { fence, number, count } = call.args;
+    const { last } = call.value;
+    const before = index === 0 ? undefined : inOrder[index - 1];
+    const isRepeat = before?.args.fence === fence && before.args.number === number;
+    if (last > stored) {
+      yield `${show.turn(turn)}: events up to ${last} were stored by ${show.call(call)}, but there are ${stored}`;
+    } else if (isRepeat ? last !== before.value.last : last - count < (before?.value.last ?? 0)) {
+      yield `${show.turn(turn)}: ${count} events up to ${last} by ${show.call(call)} ${before ? `overlap those up to ${before.value.last} by ${show.call(before)}` : 'are more than there are'}`;
+    }
+  }
+}
+
+/** What is in the log was appended, once. */
+function* notMore(turn: TurnRun): Generator<string> {
+  const batches = new Map<string, number>();
+  const fences = new Set<number>();
+  for (const call of turn.fenced) {
+    if (call.op !== 'append' || !mayBeDone(call)) continue;
+    batches.set(`${call.args.fence} ${call.args.number}`, call.args.count);
+    fences.add(call.args.fence);
+  }
+  const sent = [...batches.values()].reduce((sum, count) => sum + count, 0);
+  const marks = turn.events.filter(({ type }) => type === ATTEMPT).length;
+  const emitted = turn.events.length - marks;
+  if (emitted > sent) yield `${show.turn(turn)}: ${emitted} events are stored, but ${sent} were sent`;
+  if (marks > Math.max(0, fences.size - 1)) {
+    yield `${show.turn(turn)}: ${marks} times another attempt is marked, but ${fences.size} claims have sent events`;
+  }
+}
+
+function* read(turn: TurnRun, reader: string, given: readonly EventNote[]): Generator<string> {
+  const place = `${show.turn(turn)}: reader ${reader}`;
+  for (const [index, { offset, name, at, process }] of given.entries()) {
+    const before = index === 0 ? undefined : given[index - 1];
+    const event = `event ${offset} (${name}) at ${at} in ${process}`;
+    if (before?.name === SETTLED) {
+      yield `${place} was given ${event}, after the end`;
+    } else if (before && offset !== before.offset + 1) {
+      yield `${place} was given ${event}, after event ${before.offset}`;
+    } else if (name === SETTLED) {
+      if (offset !== turn.events.length + 1) yield `${place} was given ${event}, but ${turn.events.length} are stored`;
+      else if (turn.mayHaveEndedAt !== null && at < turn.mayHaveEndedAt) {
+        yield `${place} was given ${event}, before the turn can have ended, at ${turn.mayHaveEndedAt}`;
+      }
+    } else if (turn.events[offset - 1]?.type !== name) {
+      yield `${place} was given ${event}, but stored is ${turn.events[offset - 1]?.type ?? 'nothing'}`;
+    }
+  }
+}

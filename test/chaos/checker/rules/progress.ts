@@ -1,0 +1,9 @@
+import { type Stall } from '../stalls.js';
+
+/** No lane that has work stands still for longer than this: a killed worker's lane is found, a lost ring is rung again (TRN-15). */
+export function* progress(stalls: readonly Stall[], limitMs: number): Generator<string> {
+  for (const { sessionId, turnId, from, to, lengthUs } of stalls) {
+    if (lengthUs <= limitMs * 1000) continue;
+    yield `session ${sessionId} stood still for ${Math.round(lengthUs / 1000)} ms, from ${from} to ${to}; turn ${turnId} was open`;
+  }
+}

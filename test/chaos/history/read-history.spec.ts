@@ -1,0 +1,37 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readHistory } from './read-history.js';
+
+const line = (process: string, at: number): string =>
+  `${JSON.stringify({ at, process, type: 'note', what: 'outage' })}\n`;
+
+describe('readHistory', () => {
+  let folder: string;
+  const write = (name: string, text: string): void => writeFileSync(join(folder, name), text);
+
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'history-'))));
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  it('TRN-15 reads what all processes wrote, in the order of time', () => {
+    write('a.jsonl', line('a', 1) + line('a', 3));
+    write('b.jsonl', line('b', 2));
+    write('b.log', 'something else\n');
+    write('c.jsonl', '');
+    expect(readHistory(folder).map(({ at, process }) => [at, process])).toEqual([
+      [1, 'a'],
+      [2, 'b'],
+      [3, 'a'],
+    ]);
+  });
+
+  it('TRN-15 leaves out the line that a killed process had begun', () => {
+    write('a.jsonl', line('a', 1) + line('a', 2).slice(0, -9));
+    expect(readHistory(folder)).toEqual([expect.objectContaining({ at: 1 })]);
+  });
+
+  it('TRN-15 refuses a broken line within a history', () => {
+    write('a.jsonl', `${line('a', 1)}{"at":\n${line('a', 2)}`);
+    expect(() => readHistory(folder)).toThrow(/a\.jsonl, line 2 is not an entry/);
+  });
+});

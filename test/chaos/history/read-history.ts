@@ -1,0 +1,26 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Entry } from './history.js';
+
+/**
+ * All that the processes of a run wrote into a folder, in the order of time.
+ * @throws Error naming the line that is not JSON; a last line without its end is left out: its process was killed meanwhile
+ */
+export function readHistory(folder: string): Entry[] {
+  const files = readdirSync(folder).filter((name) => name.endsWith('.jsonl'));
+  return files.flatMap((name) => readFile(join(folder, name))).sort((a, b) => a.at - b.at);
+}
+
+function readFile(file: string): Entry[] {
+  // Behind the last line break there is nothing, or half a line.
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  return lines.map((line, index) => {
+    try {
+      return JSON.parse(line) as Entry;
+    } catch (error) {
+      throw new Error(`${file}, line ${index + 1} is not an entry of a history: ${(error as Error).message}`, {
+        cause: error,
+      });
+    }
+  });
+}

@@ -1,0 +1,37 @@
+import { type ProcessRole } from 'nestjs-agent-sessions';
+import { type RedisAdapterOptions } from 'nestjs-agent-sessions/redis';
+import { type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
+import { type Load } from './load.js';
+
+export type StoreOptions = TypeormAdapterOptions | RedisAdapterOptions;
+
+/** Where BullMQ keeps its rings. */
+export interface QueuePlace {
+  readonly server: 'postgres' | 'redis';
+  readonly url: string;
+  /** A schema, or a prefix of keys. */
+  readonly place: string;
+}
+
+/** How an actor is told what to do and where. */
+export interface ActorSetup {
+  /** Of this life: `worker-2.3`. */
+  readonly process: string;
+  /** Where its history goes. */
+  readonly folder: string;
+  readonly role: ProcessRole;
+  readonly store: StoreOptions;
+  /** Left out: in its process. */
+  readonly queue?: QueuePlace;
+  /** Of the orchestrator. */
+  readonly version: string;
+  readonly leaseMs: number;
+  /** What it submits; left out: nothing. */
+  readonly load?: Load;
+}
+
+/** What an actor tells: that it runs, and that it submits nothing any more. */
+export type ActorMessage = 'ready' | 'quiet';
+
+/** What it is told: to submit nothing any more. */
+export type ActorOrder = 'be quiet';

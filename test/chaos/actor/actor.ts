@@ -1,0 +1,80 @@
+/** A process of a run: an application with the module in it, which takes turns, runs turns, or both, until it is stopped or killed. */
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { createPostgresBackend } from 'bullmq';
+import { type SessionsAdapter, SessionsModule, TurnService } from 'nestjs-agent-sessions';
+import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
+import { redisAdapter } from 'nestjs-agent-sessions/redis';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { HistoryFile } from '../history/history-file.js';
+import { recordingStore } from '../history/recording-store.js';
+import { Random } from '../random.js';
+import {
+  type ActorMessage,
+  type ActorOrder,
+  type ActorSetup,
+  type QueuePlace,
+  type StoreOptions,
+} from './actor-setup.js';
+import { chaosOrchestrator } from './chaos.orchestrator.js';
+import { Client } from './client.js';
+
+const setup = JSON.parse(process.argv[2]) as ActorSetup;
+const history = new HistoryFile(setup.folder, setup.process);
+
+@Module({
+  imports: [
+    SessionsModule.forRoot({
+      adapter: recordingStore(openStore(setup.store), history),
+      role: setup.role,
+      turns: {
+        leaseMs: setup.leaseMs,
+        // A turn may be hit by many faults; none of them is its own.
+        retry: { attempts: 1000, backoff: { type: 'fixed', delayMs: 100 } },
+        shutdownGraceMs: 1000,
+        ...(setup.queue ? { queue: openQueue(setup.queue) } : {}),
+      },
+    }),
+    SessionsModule.forFeature([chaosOrchestrator(setup.version, history)]),
+  ],
+})
+class ActorModule {}
+
+function openStore(options: StoreOptions): SessionsAdapter {
+  return 'dataSource' in options ? typeormAdapter(options) : redisAdapter(options);
+}
+
+function openQueue({ server, url, place }: QueuePlace): BullmqQueue {
+  if (server === 'redis') return bullmqQueue({ connection: { url }, prefix: place });
+  return bullmqQueue({
+    connection: { connectionString: url, schema: place, migrate: true },
+    backendFactory: createPostgresBackend,
+  });
+}
+
+function tell(message: ActorMessage): void {
+  // A parent that is gone needs no answer.
+  process.send?.(message, undefined, undefined, () => undefined);
+}
+
+const app = await NestFactory.createApplicationContext(ActorModule, { logger: ['warn', 'error'] });
+app.enableShutdownHooks(['SIGTERM']);
+process.once('disconnect', () => process.exit(2));
+const quiet = new AbortController();
+process.on('message', (order: ActorOrder) => {
+  if (order === 'be quiet') quiet.abort();
+});
+tell('ready');
+
+if (setup.load) {
+  const { load } = setup;
+  const random = new Random(load.seed);
+  const turns = app.get(TurnService, { strict: false });
+  const clients = Array.from(
+    { length: load.clients },
+    (_, index) => new Client(`${setup.process}-${index}`, turns, history, load, random.fork()),
+  );
+  await Promise.all(clients.map((client) => client.speak(quiet.signal)));
+}
+tell('quiet');

@@ -1,0 +1,69 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  defineOrchestrator,
+  type OrchestratorDefinition,
+  reply,
+  type TurnContext,
+  type TurnOutcome,
+} from 'nestjs-agent-sessions';
+import { type HistoryFile } from '../history/history-file.js';
+import { type Tally } from '../history/history.js';
+import { link } from '../history/link.js';
+import { type Script } from './script.js';
+
+export const ORCHESTRATOR = 'chaos';
+/** What scripts wait for. */
+export const SIGNAL = 'go';
+
+/** An agent that does what the message tells it to, and writes down that it did. */
+export function chaosOrchestrator(version: string, history: HistoryFile): OrchestratorDefinition<Tally> {
+  let attempts = 0;
+  return defineOrchestrator<Tally>({
+    name: ORCHESTRATOR,
+    version,
+    initialState: () => ({ turns: 0, chain: '' }),
+    keepCheckpoints: 'all',
+    historyWindow: 4,
+    intents: {
+      play: async (turn) => {
+        attempts += 1;
+        const attempt = `${history.process}/${attempts}`;
+        const { id: turnId, sessionId } = turn;
+        history.note({ what: 'begin', sessionId, turnId, attempt, number: turn.attempt });
+        turn.signal.addEventListener('abort', () => history.note({ what: 'abort', turnId, attempt }));
+        try {
+          return await play(turn, attempt, history);
+        } finally {
+          history.note({ what: 'end', turnId, attempt });
+        }
+      },
+    },
+  });
+}
+
+async function play(
+  turn: TurnContext<Tally>,
+  attempt: string,
+  history: HistoryFile,
+): Promise<TurnOutcome<Tally> | undefined> {
+  const script = turn.input.metadata as unknown as Script;
+  for (let index = 0; index < script.steps; index += 1) {
+    const step = `step ${index}`;
+    await turn.step(step, async () => {
+      history.note({ what: 'step', turnId: turn.id, attempt, step });
+      await delay(script.stepMs);
+      return attempt;
+    });
+    for (let piece = 0; piece < script.emits; piece += 1) {
+      void turn.emit({ type: 'piece', data: { attempt, index, piece } });
+    }
+    // A handler that listens stops here, another one goes on as a zombie.
+    if (script.listens && turn.signal.aborted) return undefined;
+  }
+  if (script.waitMs !== null) await turn.waitFor(SIGNAL, { timeoutMs: script.waitMs, onTimeout: () => null });
+  if (turn.attempt <= script.failures) throw new Error('This attempt was to fail.');
+  if (script.fails) throw Object.assign(new Error('This turn was to fail.'), { permanent: true });
+  return reply(`${turn.input.text} ${attempt}`, {
+    state: { turns: turn.state.turns + 1, chain: link(turn.state.chain, turn.id) },
+  });
+}

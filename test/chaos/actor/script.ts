@@ -1,0 +1,35 @@
+import { type Random } from '../random.js';
+
+/** What a message tells its handler to do. */
+export interface Script {
+  readonly steps: number;
+  readonly stepMs: number;
+  /** Events after each step. */
+  readonly emits: number;
+  /** Attempts that fail before one succeeds. */
+  readonly failures: number;
+  /** No attempt succeeds. */
+  readonly fails: boolean;
+  /** Waits for a signal, this long at most; `null`: for none. */
+  readonly waitMs: number | null;
+  /** Stops when its signal is aborted. */
+  readonly listens: boolean;
+}
+
+export interface ScriptChances {
+  readonly failure: number;
+  readonly wait: number;
+}
+
+export function writeScript(random: Random, { failure, wait }: ScriptChances): Script {
+  const troubled = random.chance(failure);
+  return {
+    steps: random.int(0, 4),
+    stepMs: random.int(0, 15),
+    emits: random.int(0, 3),
+    failures: troubled ? random.int(0, 2) : 0,
+    fails: troubled && random.chance(0.3),
+    waitMs: random.chance(wait) ? random.int(100, 2000) : null,
+    listens: random.chance(0.5),
+  };
+}

@@ -1,0 +1,86 @@
+import { parseArgs } from 'node:util';
+import { type Run } from './run.js';
+import { type Scenario } from './scenarios/scenario.js';
+import { SCENARIOS } from './scenarios/scenarios.js';
+import { STORES } from './stage/place.js';
+
+export const USAGE = `Runs applications under load, does them harm, and checks from what they wrote down that nothing was lost.
+
+  npm run chaos -- [options]
+
+  --scenario NAME  only this one
+  --store NAME     only this one: ${STORES.join(', ')}
+  --seed N         of load and faults (default: another one each time)
+  --seeds N        this many seeds, from --seed on (default 1)
+  --seconds N      of load and faults in each run (default 6)
+  --quick          each scenario once, on one of its stores
+  --help           this text
+
+Scenarios:
+${SCENARIOS.map(({ name, about, stores }) => `  ${name.padEnd(14)} ${about} (${stores.join(', ')})`).join('\n')}
+
+Exit code: 0 when every guarantee held, 1 when not, 2 for wrong arguments.`;
+
+export class UsageError extends Error {}
+
+const MAX_SEED = 2_147_483_647;
+
+/** @returns the runs that are asked for; `null` when help is. @throws UsageError */
+export function parseOptions(args: string[]): Run[] | null {
+  const values = parse(args);
+  if (values.help) return null;
+  const scenarios = values.scenario === undefined ? SCENARIOS : [named(values.scenario)];
+  const store = values.store === undefined ? undefined : oneOf(STORES, '--store', values.store);
+  const first = toCount('--seed', values.seed) ?? Math.floor(Math.random() * 1_000_000);
+  const seeds = Array.from({ length: toCount('--seeds', values.seeds) ?? 1 }, (_, index) => first + index);
+  const seconds = toCount('--seconds', values.seconds) ?? 6;
+  const runs = seeds.flatMap((seed) =>
+    scenarios.flatMap((scenario, index) => {
+      const stores = store === undefined ? scenario.stores : scenario.stores.filter((name) => name === store);
+      // Another one for each scenario, and other ones with another seed.
+      const some = values.quick && stores.length > 0 ? [stores[(seed + index) % stores.length]] : stores;
+      return some.map((name) => ({ scenario, store: name, seed, seconds }));
+    }),
+  );
+  if (runs.length === 0) throw new UsageError(`${values.scenario} is not for ${values.store}.`);
+  return runs;
+}
+
+function named(name: string): Scenario {
+  const names = SCENARIOS.map((scenario) => scenario.name);
+  return SCENARIOS[names.indexOf(oneOf(names, '--scenario', name))];
+}
+
+function oneOf<Name extends string>(names: readonly Name[], option: string, name: string): Name {
+  const found = names.find((known) => known === name);
+  if (!found) throw new UsageError(`${option} is ${name}; it must be one of ${names.join(', ')}.`);
+  return found;
+}
+
+function toCount(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const count = /^\d{1,10}$/.test(text) ? Number(text) : NaN;
+  if (!(count >= 1 && count <= MAX_SEED)) {
+    throw new UsageError(`${option} is ${text}; it must be a whole number from 1 to ${MAX_SEED}.`);
+  }
+  return count;
+}
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      options: {
+        scenario: { type: 'string' },
+        store: { type: 'string' },
+        seed: { type: 'string' },
+        seeds: { type: 'string' },
+        seconds: { type: 'string' },
+        quick: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    }).values;
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}

@@ -1,0 +1,74 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { checkHistory, type Verdict } from './checker/check-history.js';
+import { readHistory } from './history/read-history.js';
+import { Random } from './random.js';
+import { readSessions } from './read-sessions.js';
+import { rested, type Scenario } from './scenarios/scenario.js';
+import { type StoreName } from './stage/place.js';
+import { LEASE_MS, Stage } from './stage/stage.js';
+
+/** How long a system may take to come to rest when nothing is done to it any more. */
+const REST_LIMIT_MS = 40_000;
+const LOOK_EVERY_MS = 100;
+
+export interface Run {
+  readonly scenario: Scenario;
+  readonly store: StoreName;
+  readonly seed: number;
+  /** Of load and faults. */
+  readonly seconds: number;
+}
+
+export interface RunResult extends Run {
+  readonly verdict: Verdict;
+  /** What actors did without having been asked for. */
+  readonly failures: readonly Error[];
+  readonly seconds: number;
+  /** Where the histories are, when something is wrong with them. */
+  readonly folder?: string;
+}
+
+/** One scenario on one store: load and faults, then rest, then the verdict. */
+export async function runChaos(run: Run): Promise<RunResult> {
+  const { scenario, store, seed, seconds } = run;
+  const random = new Random(seed);
+  const folder = mkdtempSync(join(tmpdir(), `chaos-${scenario.name}-${store}-`));
+  const stage = await Stage.open(store, folder, scenario.stage(random.fork()), random.fork());
+  try {
+    await scenario.play(stage, random.fork(), AbortSignal.timeout(seconds * 1000));
+    const leftovers = await comeToRest(stage);
+    await stage.stop();
+    const contents = { sessions: await readSessions(stage.place, stage.sessions), leftovers };
+    writeFileSync(join(folder, 'contents.json'), JSON.stringify(contents));
+    const verdict = checkHistory(readHistory(folder), contents, { leaseMs: LEASE_MS });
+    const { failures } = stage;
+    if (verdict.violations.length > 0 || failures.length > 0) return { ...run, verdict, failures, folder };
+    rmSync(folder, { recursive: true });
+    return { ...run, verdict, failures };
+  } finally {
+    await stage.close();
+  }
+}
+
+/**
+ * Until nobody submits anything, no lane has work and every ring is heard, or for as long as is bearable: the verdict tells
+ * what stands still.
+ * @returns what is left over then
+ */
+async function comeToRest(stage: Stage): Promise<readonly string[]> {
+  const store = stage.place.openStore();
+  await store.init?.();
+  try {
+    const giveUp = performance.now() + REST_LIMIT_MS;
+    for (;;) {
+      const idle = stage.silence() && (await store.turns.lanes({ limit: 1 })).lanes.length === 0;
+      const leftovers = await stage.place.leftovers();
+      if ((idle && leftovers.length === 0) || performance.now() > giveUp || stage.failures.length > 0) return leftovers;
+      await rested(LOOK_EVERY_MS);
+    }
+  } finally {
+    await store.close?.();
+  }
+}

@@ -1,0 +1,50 @@
+import { type TcpProxy } from '../../support/tcp-proxy.js';
+import { type Random } from '../random.js';
+import { again, rested, type Scenario, USUAL } from './scenario.js';
+
+/** What a network does to one process's way to a server. */
+const FAULTS: Readonly<Record<string, (wire: TcpProxy, random: Random) => Promise<unknown>>> = {
+  cut: (wire, random) => {
+    wire.cut();
+    return rested(random.int(0, 1500));
+  },
+  delay: (wire, random) => {
+    wire.latencyMs = random.int(20, 400);
+    return rested(random.int(200, 1500));
+  },
+  // Left to itself: nobody is told that these connections are dead.
+  'half-open': async (wire) => wire.freeze(),
+  truncate: async (wire) => wire.truncate(),
+  'hold answers': (wire, random) => {
+    wire.holdAnswers();
+    return rested(random.int(100, 1500));
+  },
+  'lose answers': async (wire, random) => {
+    wire.swallowAnswers();
+    await rested(random.int(50, 500));
+    wire.cut();
+  },
+};
+
+export const network: Scenario = {
+  name: 'network',
+  about:
+    'connections of a process to the store or to the queue are cut, delayed, half-open, truncated, or lose answers',
+  stores: ['redis', 'postgres'],
+  stage: () => ({ load: USUAL, proxies: true }),
+  play: (stage, random, signal) =>
+    again(
+      signal,
+      () => random.int(50, 500),
+      async () => {
+        const actor = random.pick(stage.actors);
+        const wires = stage.wires.get(actor);
+        if (!wires) throw new Error(`${actor.name} has no wires.`);
+        const to = random.pick(['store', 'queue'] as const);
+        const fault = random.pick(Object.keys(FAULTS));
+        stage.fault(`${fault}: ${to}`, actor.process);
+        await FAULTS[fault](wires[to], random);
+        wires[to].restore();
+      },
+    ),
+};

@@ -1,0 +1,22 @@
+import { clock } from './clock.js';
+import { frozen } from './frozen.js';
+import { kills } from './kills.js';
+import { network } from './network.js';
+import { rings } from './rings.js';
+import { rolling } from './rolling.js';
+import { type Scenario } from './scenario.js';
+import { serverCrash } from './server-crash.js';
+import { stops } from './stops.js';
+import { versions } from './versions.js';
+
+export const SCENARIOS: readonly Scenario[] = [
+  kills,
+  frozen,
+  serverCrash,
+  rings,
+  network,
+  clock,
+  rolling,
+  stops,
+  versions,
+];

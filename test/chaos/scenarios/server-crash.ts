@@ -1,0 +1,22 @@
+import { again, rested, type Scenario, USUAL } from './scenario.js';
+
+export const serverCrash: Scenario = {
+  name: 'server-crash',
+  about: 'Redis is killed (SIGKILL), PostgreSQL killed or restarted, every few seconds, and comes back with its data',
+  stores: ['redis', 'postgres'],
+  stage: () => ({ load: USUAL }),
+  play: (stage, random, signal) =>
+    again(
+      signal,
+      () => random.int(500, 2000),
+      async () => {
+        const { server, name } = stage.place;
+        const crashes = name === 'redis' || random.chance(0.5);
+        await stage.outage(
+          crashes ? 'crash' : 'restart',
+          async () => (crashes ? server?.crash() : server?.stop()),
+          async () => void (await rested(random.int(0, 1500))),
+        );
+      },
+    ),
+};

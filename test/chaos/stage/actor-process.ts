@@ -1,0 +1,109 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type ActorMessage, type ActorOrder, type ActorSetup } from '../actor/actor-setup.js';
+
+const PROGRAM = fileURLToPath(new URL('../actor/actor.js', import.meta.url));
+const START_LIMIT_MS = 30_000;
+const STOP_LIMIT_MS = 15_000;
+
+/** An actor through all of its lives. What goes wrong without having been asked for ends the run. */
+export class ActorProcess {
+  private child: ChildProcess | null = null;
+  private lives = 0;
+  private ended: Promise<unknown> = Promise.resolve();
+  private isQuiet = false;
+  /** Its end was asked for. */
+  private leaving = false;
+
+  /**
+   * @param setup of a life
+   * @param env over the environment of this process, for example another clock
+   */
+  constructor(
+    readonly name: string,
+    private readonly folder: string,
+    private readonly setup: (process: string) => ActorSetup,
+    private readonly env: Readonly<Record<string, string>>,
+    private readonly onFailure: (error: Error) => void,
+  ) {}
+
+  /** Of its present life. */
+  get process(): string {
+    return `${this.name}.${this.lives}`;
+  }
+
+  get isAlive(): boolean {
+    return this.child !== null;
+  }
+
+  /** Begins another life. Resolves when it runs. */
+  async start(): Promise<void> {
+    this.lives += 1;
+    const log = openSync(join(this.folder, `${this.name}.log`), 'a');
+    const child = fork(PROGRAM, [JSON.stringify(this.setup(this.process))], {
+      execArgv: [],
+      env: { ...process.env, ...this.env },
+      stdio: ['ignore', log, log, 'ipc'],
+    });
+    this.child = child;
+    this.leaving = false;
+    this.isQuiet = false;
+    this.ended = once(child, 'exit').then(([code, signal]) =>
+      this.exited(child, code as number | null, signal as string),
+    );
+    child.on('message', (message: ActorMessage) => {
+      if (message === 'quiet') this.isQuiet = true;
+    });
+    const limit = setTimeout(() => this.fail('did not start in time'), START_LIMIT_MS);
+    await Promise.race([once(child, 'message'), this.ended]);
+    clearTimeout(limit);
+  }
+
+  /** SIGKILL. Resolves when it is gone. */
+  async kill(): Promise<void> {
+    this.leaving = true;
+    this.child?.kill('SIGKILL');
+    await this.ended;
+  }
+
+  /** Stands still, as under a debugger or on a machine that is out of breath. */
+  freeze(): void {
+    this.child?.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.child?.kill('SIGCONT');
+  }
+
+  /** SIGTERM, as at a deploy. Resolves when it has closed its application and is gone. */
+  async stop(): Promise<void> {
+    this.leaving = true;
+    const child = this.child;
+    child?.kill('SIGTERM');
+    const limit = setTimeout(() => {
+      this.fail('did not stop in time');
+      child?.kill('SIGKILL');
+    }, STOP_LIMIT_MS);
+    await this.ended;
+    clearTimeout(limit);
+  }
+
+  /** It shall submit nothing any more. @returns whether it does so */
+  silence(): boolean {
+    const order: ActorOrder = 'be quiet';
+    if (!this.isQuiet) this.child?.send(order);
+    return this.isQuiet;
+  }
+
+  private exited(child: ChildProcess, code: number | null, signal: string): void {
+    if (this.child === child) this.child = null;
+    if (!this.leaving) this.fail(`ended by itself (${signal ?? `code ${code}`})`);
+  }
+
+  private fail(what: string): void {
+    this.onFailure(new Error(`${this.process} ${what}; see ${this.name}.log.`));
+  }
+}

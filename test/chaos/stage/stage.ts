@@ -1,0 +1,173 @@
+import { createSessionStore } from 'nestjs-agent-sessions';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+import { type ActorSetup } from '../actor/actor-setup.js';
+import { type Load } from '../actor/load.js';
+import { HistoryFile } from '../history/history-file.js';
+import { type Happening } from '../history/history.js';
+import { type Random } from '../random.js';
+import { ActorProcess } from './actor-process.js';
+import { Place } from './place.js';
+import { type StoreName } from './place.js';
+
+/** Short, so that a run sees many lapses; the defaults are five times as long. */
+export const LEASE_MS = 2000;
+const SESSIONS = 12;
+const CLIENTS = 12;
+
+/** What a scenario may want of its stage. */
+export interface StageOptions {
+  readonly load: Pick<Load, 'failure' | 'wait' | 'cancel' | 'whenBusy'>;
+  /** Each actor has proxies of its own between itself and the servers. */
+  readonly proxies?: boolean;
+  /** Of the orchestrator, by the actor's name. Default `1.0.0`. */
+  readonly version?: (actor: string) => string;
+  /** Environment of an actor's process, by its name. */
+  readonly env?: (actor: string) => Readonly<Record<string, string>>;
+}
+
+/** An actor's ways to the servers. */
+export interface Wires {
+  readonly store: TcpProxy;
+  readonly queue: TcpProxy;
+}
+
+/** A store, processes that work on it, and what a scenario can do to them. */
+export class Stage {
+  readonly workers: ActorProcess[] = [];
+  /** Those that submit; on SQLite the one worker does that, too. */
+  readonly fronts: ActorProcess[] = [];
+  readonly wires = new Map<ActorProcess, Wires>();
+  /** What went wrong without having been asked for. */
+  readonly failures: Error[] = [];
+  private readonly history: HistoryFile;
+
+  private constructor(
+    readonly place: Place,
+    readonly folder: string,
+    private readonly options: StageOptions,
+    private readonly random: Random,
+  ) {
+    this.history = new HistoryFile(folder, 'driver');
+  }
+
+  static async open(store: StoreName, folder: string, options: StageOptions, random: Random): Promise<Stage> {
+    const stage = new Stage(await Place.open(store, folder), folder, options, random);
+    try {
+      await stage.createSessions();
+      await stage.addActors();
+    } catch (error) {
+      await stage.close();
+      throw error;
+    }
+    return stage;
+  }
+
+  get actors(): readonly ActorProcess[] {
+    return [...new Set([...this.workers, ...this.fronts])];
+  }
+
+  get sessions(): readonly string[] {
+    return Array.from({ length: SESSIONS }, (_, index) => `session-${index}`);
+  }
+
+  note(happening: Happening): void {
+    this.history.note(happening);
+  }
+
+  /** Does something to somebody, which the history then tells. */
+  fault(fault: string, target: string): void {
+    this.note({ what: 'fault', fault, target });
+  }
+
+  async kill(actor: ActorProcess): Promise<void> {
+    this.fault('kill', actor.process);
+    await actor.kill();
+  }
+
+  freeze(actor: ActorProcess): void {
+    this.fault('stop', actor.process);
+    actor.freeze();
+  }
+
+  thaw(actor: ActorProcess): void {
+    actor.thaw();
+    this.fault('continue', actor.process);
+  }
+
+  /** Restarts the server by `down`; nobody reaches it meanwhile. */
+  async outage(fault: string, down: () => Promise<void>, pause: () => Promise<void>): Promise<void> {
+    const { server, name } = this.place;
+    if (!server) throw new Error(`${name} has no server.`);
+    this.note({ what: 'outage' });
+    this.fault(fault, name);
+    await down();
+    await pause();
+    await server.start();
+    this.note({ what: 'recovered' });
+  }
+
+  /** @returns whether nobody submits anything any more */
+  silence(): boolean {
+    return this.fronts.map((front) => front.silence()).every((quiet) => quiet);
+  }
+
+  /** Stops everybody as at a deploy. */
+  async stop(): Promise<void> {
+    for (const actor of this.actors) this.fault('terminate', actor.process);
+    await Promise.all(this.actors.map((actor) => actor.stop()));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.actors.map((actor) => actor.kill()));
+    await Promise.all([...this.wires.values()].flatMap(({ store, queue }) => [store.stop(), queue.stop()]));
+    await this.place.close();
+  }
+
+  private async createSessions(): Promise<void> {
+    const adapter = this.place.openStore();
+    await adapter.init?.();
+    const sessions = createSessionStore({ adapter: adapter.sessions });
+    for (const id of this.sessions) await sessions.create({ id, userId: 'ann' });
+    await adapter.close?.();
+  }
+
+  private async addActors(): Promise<void> {
+    if (this.place.name === 'sqlite') {
+      const both = await this.actor('both-1', 'both');
+      this.workers.push(both);
+      this.fronts.push(both);
+    } else {
+      for (const name of ['worker-1', 'worker-2', 'worker-3']) this.workers.push(await this.actor(name, 'work'));
+      for (const name of ['front-1', 'front-2']) this.fronts.push(await this.actor(name, 'submit'));
+    }
+    await Promise.all(this.actors.map((actor) => actor.start()));
+  }
+
+  private async actor(name: string, role: ActorSetup['role']): Promise<ActorProcess> {
+    const { server } = this.place;
+    const wires =
+      this.options.proxies && server
+        ? { store: await TcpProxy.start(server.url), queue: await TcpProxy.start(server.url) }
+        : undefined;
+    const setup = (process: string): ActorSetup => ({
+      process,
+      folder: this.folder,
+      role,
+      store: this.place.storeOptions(wires?.store.url),
+      queue: this.place.queuePlace(wires?.queue.url),
+      version: this.options.version?.(name) ?? '1.0.0',
+      leaseMs: LEASE_MS,
+      ...(role === 'work' ? {} : { load: this.load() }),
+    });
+    const env = this.options.env?.(name) ?? {};
+    const actor = new ActorProcess(name, this.folder, setup, env, (error) => this.failures.push(error));
+    if (wires) this.wires.set(actor, wires);
+    return actor;
+  }
+
+  private load(): Load {
+    const seed = this.random.int(-2_147_483_648, 2_147_483_647);
+    const clients = this.place.name === 'sqlite' ? CLIENTS : CLIENTS / 2;
+    return { ...this.options.load, seed, clients, sessions: this.sessions };
+  }
+}

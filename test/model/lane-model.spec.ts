@@ -1,0 +1,45 @@
+import { explore, type Exploration } from './explore.js';
+import { LANE_PROPERTIES } from './lane-rules.js';
+import { type Bounds, LaneWorld } from './lane-world.js';
+import { replay } from './replay.js';
+import { LARGE_WORLDS, WORLDS } from './worlds.js';
+
+/** `npm run test:full` explores larger worlds, and makes the ledger take every transition of the small ones. */
+const PLAN: readonly { readonly name: string; readonly bounds: Bounds; readonly everyNth: number }[] =
+  process.env.MODEL === 'full' ? [...planOf(WORLDS, 1), ...planOf(LARGE_WORLDS, 25)] : planOf(WORLDS, 7);
+
+const TIME_LIMIT_MS = 1_800_000;
+
+describe.each(PLAN)('the transition table: $name', ({ bounds, everyNth }) => {
+  const world = new LaneWorld(bounds);
+  let explored: Exploration;
+
+  it(
+    'TRN-01 TRN-02 TRN-03 TRN-06 TRN-13 TRN-15 keeps every rule, whatever happens in which order',
+    () => {
+      explored = explore(world, LANE_PROPERTIES);
+      expect(explored.violation).toBeNull();
+      tell(`${explored.states} states, ${explored.transitions} transitions, ${explored.depth} deep`);
+    },
+    TIME_LIMIT_MS,
+  );
+
+  it(
+    `TRN-01 is what the ledger does, in every ${everyNth === 1 ? '' : `${everyNth}th `}transition`,
+    async () => {
+      const { transitions, calls } = await replay(world, explored.graph, everyNth);
+      expect(transitions).toBeGreaterThan(1000);
+      tell(`${transitions} transitions taken, in ${calls} calls`);
+    },
+    TIME_LIMIT_MS,
+  );
+});
+
+function planOf(worlds: Readonly<Record<string, Bounds>>, everyNth: number): (typeof PLAN)[number][] {
+  return Object.entries(worlds).map(([name, bounds]) => ({ name, bounds, everyNth }));
+}
+
+/** What was covered belongs beside the result. */
+function tell(line: string): void {
+  process.stdout.write(`${expect.getState().currentTestName}: ${line}\n`);
+}

@@ -1,0 +1,242 @@
+import { type Step, type Properties } from './explore.js';
+import {
+  type Answer,
+  type Attempt,
+  type Given,
+  isOpen,
+  isRefusal,
+  type LaneAction,
+  type LaneState,
+  type ModelTurn,
+  POLICIES,
+} from './lane.js';
+import { askedBy, claimOf, isRepeated } from './lane-world.js';
+
+type LaneStep = Step<LaneState, LaneAction, Answer>;
+
+/** What must hold of every step of every lane, whoever does what when. Knows nothing of how the table is made. */
+const RULES = {
+  'TRN-01 a turn that is over stays as it is': ({ before, after }: LaneStep) =>
+    before.turns.every(
+      (was, n) =>
+        isOpen(was) ||
+        (['position', 'status', 'failures', 'mark', 'signal'] as const).every(
+          (key) => was[key] === after.turns[n][key],
+        ),
+    ),
+
+  'TRN-01 a turn goes only where the table leads': ({ before, after }: LaneStep) =>
+    before.turns.every(
+      (was, n) => was.status === after.turns[n].status || LEADS_TO[was.status]?.includes(after.turns[n].status),
+    ),
+
+  'TRN-02 a turn is accepted once, behind all others, and keeps its place': ({
+    before,
+    action,
+    answer,
+    after,
+  }: LaneStep) => {
+    const isNew = action.type === 'accept' && action.turn === before.turns.length && !isRefusal(answer);
+    return (
+      after.turns.length === before.turns.length + (isNew ? 1 : 0) &&
+      after.turns.every(({ position }, n) => position === n + 1)
+    );
+  },
+
+  'TRN-02 no turn overtakes another': ({ after: { turns } }: LaneStep) => {
+    const firstOpen = turns.findIndex(isOpen);
+    return firstOpen < 0 || turns.slice(firstOpen + 1).every(({ status }) => !HAS_RUN.includes(status));
+  },
+
+  'TRN-03 one turn runs, for one attempt': ({ after }: LaneStep) => {
+    const running = [...after.turns.keys()].filter((n) => after.turns[n].status === 'running');
+    if (!after.runner) return running.length === 0;
+    const { turn, claim } = after.runner;
+    return running.join() === String(turn) && after.attempts[0].turn === turn && after.attempts[0].claim === claim;
+  },
+
+  'TRN-03 every claim gets a higher fence': ({ before, action, answer }: LaneStep) => {
+    const claimed = claimOf(action, answer);
+    return !claimed || isRepeated(before, claimed) || claimed.given.fence > before.fence;
+  },
+
+  'TRN-03 nobody loses the lane while the lease lasts': ({ before, action, after }: LaneStep) => {
+    const { runner, attempts } = before;
+    if (!runner || runner.lapsed) return true;
+    if ('hold' in action && action.hold.fence === attempts[0].fence) return true;
+    return after.runner?.turn === runner.turn && after.runner.claim === runner.claim;
+  },
+
+  'TRN-03 an attempt that was replaced or has ended changes nothing': ({ before, action, answer, after }: LaneStep) => {
+    const [latest] = before.attempts;
+    if (!('hold' in action) || (action.hold.fence === latest.fence && !latest.over)) return true;
+    if (isRefusal(answer)) return true;
+    // A settle sent again may still have the next turn, as a claim of its own might; what it settled stays.
+    const { turn } = action.hold;
+    const isRepeat = action.type === 'settle' && !isOpen(before.turns[turn]);
+    return (
+      isRepeat && kept(before, turn) === kept(after, turn) && before.checkpoints.length === after.checkpoints.length
+    );
+  },
+
+  'TRN-05 a call sent twice is answered as if sent once': ({ before, action, answer }: LaneStep) => {
+    const { turns, runner, fence } = before;
+    switch (action.type) {
+      case 'accept': {
+        if (action.turn === turns.length) return true;
+        const { position, duplicate } = answer as { position?: number; duplicate?: boolean };
+        return position === action.turn + 1 && duplicate === true;
+      }
+      case 'claim':
+        if (!runner || runner.lapsed || runner.claim !== action.claim) return true;
+        return (answer as Given | null)?.fence === fence;
+      case 'settle': {
+        const { status, settledBy } = turns[action.hold.turn];
+        if (settledBy !== action.hold.fence) return true;
+        return (answer as { status?: string }).status === status;
+      }
+      default:
+        return true;
+    }
+  },
+
+  'TRN-06 a message does to the others what its policy says': ({ before, action, answer, after }: LaneStep) => {
+    if (action.type !== 'accept') return true;
+    const open = before.turns.some(isOpen);
+    const isNew = action.turn === before.turns.length;
+    if (isNew && action.whenBusy === 'reject' && open) return isRefusal(answer);
+    const { stops, supersedes } = isNew && !isRefusal(answer) ? POLICIES[action.whenBusy] : {};
+    return before.turns.every((was, n) => {
+      const is = after.turns[n];
+      if (was.status === 'queued') return is.status === (supersedes ? 'superseded' : 'queued');
+      if (!stops || !isOpen(was)) return is.status === was.status && is.mark === was.mark;
+      return was.status === 'waiting' ? is.status === 'cancelled' : is.mark === (was.mark ?? stops);
+    });
+  },
+
+  'TRN-06 a turn that was asked to stop gets no further attempt': ({ before, action, answer, after }: LaneStep) => {
+    const given = claimOf(action, answer);
+    return after.turns.every((is, n) => {
+      const asked = before.turns[n]?.asked ?? null;
+      if (asked === null || !isOpen(is)) return true;
+      return is.status === 'running' && is.mark === asked && (given?.given.turn !== n || isRepeated(before, given));
+    });
+  },
+
+  'TRN-06 what the user said is kept once when the turn succeeds or is interrupted, else not': (step: LaneStep) =>
+    step.after.turns.every((is, n) => {
+      const was = step.before.turns.at(n);
+      if (was && !isOpen(was)) return kept(step.after, n) === kept(step.before, n);
+      const interrupted = is.status === 'cancelled' && howAsked(step, n) === 'interrupt';
+      return kept(step.after, n) === (is.status === 'awaiting-input' || interrupted ? 1 : 0);
+    }),
+
+  'TRN-08 a failure and a lapse count once, and nothing else does': (step: LaneStep) =>
+    step.before.turns.every((was, n) => step.after.turns[n].failures === was.failures + (isFailure(step, n) ? 1 : 0)),
+
+  'TRN-08 a turn has no more attempts than it may': ({ after: { turns, maxAttempts } }: LaneStep) =>
+    turns.every((turn) => turn.failures < maxAttempts || turn.status === 'failed'),
+
+  'TRN-08 TRN-13 nothing runs before its time': ({ before, action, answer }: LaneStep) => {
+    const claimed = claimOf(action, answer);
+    const turn = claimed && before.turns[claimed.given.turn];
+    return !turn || turn.status === 'running' || turn.due;
+  },
+
+  'TRN-13 the first signal counts, also an early one': ({ before, action, answer, after }: LaneStep) => {
+    const isFirst = (was: ModelTurn, n: number): boolean =>
+      action.type === 'signal' && action.turn === n && was.signal === null && isOpen(was);
+    return before.turns.every((was, n) => {
+      const is = after.turns[n];
+      if (action.type === 'signal' && isFirst(was, n)) return is.signal === action.payload && accepted(answer);
+      return is.signal === was.signal && !(is.status === 'waiting' && is.signal !== null);
+    });
+  },
+
+  'TRN-13 a wait has one result: the signal, or that it timed out': ({ before, action, answer, after }: LaneStep) => {
+    const claimed = claimOf(action, answer);
+    const timedOut = claimed && before.turns[claimed.given.turn].status === 'waiting';
+    if (timedOut && claimed.given.answer !== 'timed out') return false;
+    return after.turns.every(({ answer, signal, status }, n) => {
+      if (!isOpen({ status } as ModelTurn)) return true;
+      const was = before.turns[n]?.answer ?? null;
+      return (was === null || answer === was) && (answer === null || answer === 'timed out' || answer === signal);
+    });
+  },
+
+  'TRN-15 an attempt knows what was stored before it': ({ before, action, answer }: LaneStep) => {
+    const claimed = claimOf(action, answer);
+    const turn = claimed && before.turns[claimed.given.turn];
+    if (!turn || isRepeated(before, claimed)) return true;
+    const { step, answer: result } = claimed.given;
+    return (step || !turn.acknowledged) && (result !== null || turn.answer === null);
+  },
+
+  'BOT-20 every success wrote one checkpoint, in the order of the lane': ({ answer, after }: LaneStep) => {
+    const succeeded = [...after.turns.keys()].filter((n) => after.turns[n].status === 'awaiting-input');
+    return succeeded.join() === after.checkpoints.join() && answer !== 'CHECKPOINT_CONFLICT';
+  },
+
+  'TRN-01 nothing starts in a session that has expired': ({ before, action, answer, after }: LaneStep) => {
+    if (!after.expired) return true;
+    const claimed = claimOf(action, answer);
+    const goesOn = !claimed || !before.expired || isRepeated(before, claimed);
+    return goesOn && after.turns.every((turn) => !isOpen(turn) || turn.status === 'running');
+  },
+} as const satisfies Record<string, (step: LaneStep) => boolean>;
+
+export type RuleName = keyof typeof RULES;
+
+export const LANE_PROPERTIES: Properties<LaneState, LaneAction, Answer> = {
+  rules: RULES,
+
+  isAtRest: ({ turns }) => !turns.some(isOpen),
+
+  /** Clients say nothing more, rings are lost, and a worker that runs a turn is dead: time and the next worker remain. */
+  recovery: ({ before: { attention, fence, attempts }, action, answer }) => {
+    if (action.type === 'time') return 'itself';
+    // Only the reconcilers ring, and only where the store tells them to.
+    if (action.type === 'claim' && attention && action.claim === fence + 1) return answer ? 'enters' : 'itself';
+    return action.type === 'settle' && action.index !== null && isOf(attempts[0], action.hold) ? 'finishes' : null;
+  },
+};
+
+const LEADS_TO: Readonly<Record<string, readonly string[]>> = {
+  queued: ['running', 'superseded', 'cancelled'],
+  running: ['queued', 'waiting', 'awaiting-input', 'failed', 'cancelled'],
+  waiting: ['queued', 'running', 'cancelled'],
+};
+
+const HAS_RUN: readonly string[] = ['running', 'waiting', 'awaiting-input', 'failed'];
+
+function isOf(attempt: Attempt, { turn, fence }: { turn: number; fence: number }): boolean {
+  return attempt.turn === turn && attempt.fence === fence;
+}
+
+/** How many messages of the turn the conversation has. */
+function kept({ messages }: LaneState, turn: number): number {
+  return messages.filter((of) => of === turn).length;
+}
+
+function accepted(answer: Answer): boolean {
+  return (answer as { readonly accepted?: boolean } | null)?.accepted === true;
+}
+
+/** How the turn was first asked to stop, before this step or in it. */
+function howAsked({ before, action, answer }: LaneStep, turn: number): string | null {
+  const now = askedBy(before, action, answer);
+  return before.turns[turn]?.asked ?? (now?.turn === turn ? now.mode : null);
+}
+
+/** Whether an attempt of the turn fails in this step, or is given up for lost. */
+function isFailure({ before, action, answer, after }: LaneStep, turn: number): boolean {
+  const was = before.turns[turn];
+  const is = after.turns[turn];
+  if (was.status !== 'running' || is.status === 'cancelled') return false;
+  if ('hold' in action && action.hold.turn === turn && isOf(before.attempts[0], action.hold)) {
+    return action.type === 'retry' || (action.type === 'settle' && action.status === 'failed');
+  }
+  const claimed = claimOf(action, answer);
+  const replaced = claimed !== null && claimed.given.turn === turn && !isRepeated(before, claimed);
+  return replaced || is.status === 'failed';
+}

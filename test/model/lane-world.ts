@@ -1,0 +1,209 @@
+import { type CancelMode, type WhenBusy } from 'nestjs-agent-sessions';
+import { type Performed, type System } from './explore.js';
+import {
+  type Answer,
+  type Attempt,
+  copyOf,
+  emptyLane,
+  type Given,
+  holdsLane,
+  isOpen,
+  isRefusal,
+  type LaneAction,
+  type LaneState,
+  type Payload,
+  POLICIES,
+} from './lane.js';
+import { TransitionTable } from './transition-table.js';
+
+/** How large a world is. What is left out does not happen in it. */
+export interface Bounds {
+  /** That clients submit. */
+  readonly turns: number;
+  /** Failures and lapses that a turn fails with. */
+  readonly maxAttempts: number;
+  /** Attempts that may still speak: the last one, and so many before it. */
+  readonly zombies: number;
+  readonly whenBusy: readonly WhenBusy[];
+  readonly cancel?: readonly CancelMode[];
+  /** Turns wait for a signal, for which clients send these. */
+  readonly signals?: readonly Payload[];
+  readonly steps?: true;
+  /** The session may expire. */
+  readonly expire?: true;
+}
+
+/** A lane, the clients that fill it and the workers that empty it. */
+export class LaneWorld implements System<LaneState, LaneAction, Answer> {
+  readonly initial: LaneState;
+
+  constructor(
+    private readonly bounds: Bounds,
+    private readonly table = new TransitionTable(),
+  ) {
+    this.initial = emptyLane(bounds.maxAttempts);
+  }
+
+  actions(lane: LaneState): LaneAction[] {
+    return [
+      { type: 'time' },
+      { type: 'claim', claim: lane.fence + 1 },
+      ...lane.attempts.flatMap((attempt) => this.callsOf(lane, attempt)),
+      ...this.callsOfClients(lane),
+    ];
+  }
+
+  private callsOf(lane: LaneState, attempt: Attempt): LaneAction[] {
+    const { bounds } = this;
+    const { turn, fence, index } = attempt;
+    const hold = { turn, fence };
+    const { asked, status } = lane.turns[turn];
+    const calls: LaneAction[] = [
+      { type: 'claim', claim: attempt.claim },
+      { type: 'renew', hold },
+      { type: 'release', hold },
+    ];
+    for (const next of [null, nextClaimOf(attempt)]) {
+      calls.push({ type: 'settle', hold, status: 'awaiting-input', index, message: true, next });
+      calls.push({ type: 'settle', hold, status: 'failed', index: null, message: false, next });
+      if (asked === null && status !== 'cancelled') continue;
+      calls.push({ type: 'settle', hold, status: 'cancelled', index: null, message: asked === 'interrupt', next });
+    }
+    if (attempt.failures + 1 < bounds.maxAttempts) calls.push({ type: 'retry', hold });
+    // What is stored already is not done again.
+    if (bounds.steps && !attempt.step) calls.push({ type: 'saveStep', hold });
+    if (bounds.signals && attempt.answer === null) calls.push({ type: 'wait', hold });
+    return calls;
+  }
+
+  private callsOfClients(lane: LaneState): LaneAction[] {
+    const { turns, whenBusy, cancel = [], signals = [], expire } = this.bounds;
+    const numbers = [...lane.turns.keys()];
+    return [
+      ...numbers.map((turn): LaneAction => ({ type: 'accept', turn, whenBusy: whenBusy[0] })),
+      ...numbers.flatMap((turn) => cancel.map((mode): LaneAction => ({ type: 'cancel', turn, mode }))),
+      ...numbers.flatMap((turn) => signals.map((payload): LaneAction => ({ type: 'signal', turn, payload }))),
+      ...(lane.turns.length < turns
+        ? whenBusy.map((whenBusy): LaneAction => ({ type: 'accept', turn: lane.turns.length, whenBusy }))
+        : []),
+      ...(expire ? [{ type: 'expire' } as const] : []),
+    ];
+  }
+
+  perform(before: LaneState, action: LaneAction): Performed<LaneState, Answer> {
+    const after = copyOf(before);
+    const answer = this.table.apply(after, action);
+    if (isRefusal(answer)) return { answer, after: before };
+    this.remember(before, action, answer, after);
+    forget(after);
+    return { answer, after };
+  }
+
+  /** Who was told what, which the store need not know. */
+  private remember(before: LaneState, action: LaneAction, answer: Answer, after: LaneState): void {
+    const asked = askedBy(before, action, answer);
+    if (asked) after.turns[asked.turn].asked ??= asked.mode;
+    if (action.type === 'saveStep') after.turns[action.hold.turn].acknowledged = true;
+    const [latest] = after.attempts;
+    if ('hold' in action && action.hold.fence === latest.fence && endsHold(action, answer)) latest.over = true;
+    const claimed = claimOf(action, answer);
+    if (!claimed || isRepeated(before, claimed)) return;
+    after.attempts.unshift({ ...claimed.given, claim: claimed.claim, over: false });
+    after.attempts.length = Math.min(after.attempts.length, this.bounds.zombies + 1);
+  }
+
+  /** How high fences are makes no difference, nor what claims are called as long as the same ones are the same. */
+  key({ turns, fence, runner, attention, checkpoints, messages, expired, attempts }: LaneState): string {
+    const since = (other: number): number => fence - other;
+    const names = [...attempts.map(({ claim }) => claim), ...attempts.map((attempt) => nextClaimOf(attempt))];
+    return JSON.stringify([
+      turns.map((turn) => [
+        turn.position,
+        turn.status,
+        turn.failures,
+        turn.mark,
+        turn.due,
+        turn.signal,
+        turn.answer,
+        turn.step,
+        turn.settledBy && since(turn.settledBy),
+        turn.asked,
+        turn.acknowledged,
+      ]),
+      runner && [runner.turn, names.indexOf(runner.claim), runner.lapsed],
+      attention,
+      checkpoints,
+      messages,
+      expired,
+      attempts.map((attempt) => [
+        attempt.turn,
+        since(attempt.fence),
+        names.indexOf(attempt.claim),
+        attempt.failures,
+        attempt.index,
+        attempt.step,
+        attempt.answer,
+        attempt.over,
+      ]),
+    ]);
+  }
+
+  tell(action: LaneAction, answer: Answer): string {
+    const { type, ...rest } = action;
+    return `${type} ${told(rest)} -> ${told(answer)}`;
+  }
+}
+
+/** Names the claim that comes with settling it. */
+function nextClaimOf({ fence }: Attempt): number {
+  return fence + 0.5;
+}
+
+/** Which turn is asked to stop while it holds the lane, and how. */
+export function askedBy(
+  lane: LaneState,
+  action: LaneAction,
+  answer: Answer,
+): { turn: number; mode: CancelMode } | undefined {
+  const holder = lane.turns.findIndex(holdsLane);
+  if (action.type === 'cancel' && action.turn === holder) return action;
+  if (action.type !== 'accept' || action.turn < lane.turns.length || holder < 0 || isRefusal(answer)) return undefined;
+  const mode = POLICIES[action.whenBusy].stops;
+  return mode && { turn: holder, mode };
+}
+
+/** What was given, and under which name. */
+export function claimOf(action: LaneAction, answer: Answer): { claim: number; given: Given } | null {
+  if (isRefusal(answer) || answer === null) return null;
+  if (action.type === 'claim') return { claim: action.claim, given: answer as Given };
+  if (action.type !== 'settle' || action.next === null) return null;
+  const given = (answer as { readonly next: Given | null }).next;
+  return given && { claim: action.next, given };
+}
+
+/** The same claim once more, which got the same answer. */
+export function isRepeated({ runner, fence }: LaneState, { claim, given }: { claim: number; given: Given }): boolean {
+  return runner?.claim === claim && given.fence === fence;
+}
+
+function endsHold({ type }: LaneAction, answer: Answer): boolean {
+  if (type === 'wait') return (answer as { readonly received: Payload | null }).received === null;
+  return type === 'settle' || type === 'retry' || type === 'release';
+}
+
+/** Drops what makes no difference any more, so that fewer states differ. */
+function forget(lane: LaneState): void {
+  const [latest, ...zombies] = lane.attempts;
+  // They may send whatever their claims gave them.
+  for (const attempt of zombies) Object.assign(attempt, { failures: 0, step: false, answer: null, over: true });
+  if (latest?.over) Object.assign(latest, { failures: 0, step: false, answer: null });
+  for (const turn of lane.turns) {
+    if (isOpen(turn)) continue;
+    Object.assign(turn, { due: false, answer: null, step: false, asked: null, acknowledged: false });
+    if (!lane.attempts.some(({ fence }) => fence === turn.settledBy)) turn.settledBy = null;
+  }
+}
+
+function told(value: unknown): string {
+  return JSON.stringify(value)?.replaceAll('"', '') ?? '';
+}

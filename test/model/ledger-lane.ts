@@ -1,0 +1,224 @@
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type AtomicSessionStoreAdapter,
+  type ClaimedTurn,
+  type ClaimRequest,
+  memoryAdapter,
+  SessionsError,
+  type SessionsAdapter,
+  type StoredStep,
+  type Turn,
+  type TurnHold,
+} from 'nestjs-agent-sessions';
+import { TestClock } from 'nestjs-agent-sessions/testing';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { type Answer, type Given, isOpen, type LaneAction, type LaneState } from './lane.js';
+
+const SESSION = 's';
+const DESK = 'desk';
+/** Of leases, delays and waits; passes when the model says that time does. */
+const A_WHILE_MS = 60_000;
+const STEP = { iteration: 0, intent: 'answer', name: 'step', occurrence: 0 };
+const WAIT = { ...STEP, name: 'wait' };
+
+/** The lane of the model in a real ledger, to be sent the same actions. */
+export class LedgerLane {
+  private readonly clock = new TestClock();
+  private readonly adapter: SessionsAdapter = memoryAdapter({ clock: this.clock.now });
+  /** By the model's fences: the numbers of a store are larger. */
+  private readonly holds = new Map<number, TurnHold>();
+
+  private constructor(private readonly maxAttempts: number) {}
+
+  static async open(maxAttempts: number): Promise<LedgerLane> {
+    const lane = new LedgerLane(maxAttempts);
+    const draft = { id: SESSION, userId: 'ann', attachedSurfaces: [], metadata: {} };
+    await lane.sessions.create(draft, { policy: 'share', maxSurfaces: 1 });
+    return lane;
+  }
+
+  /** @param expected what the model was answered @returns what the ledger answers, in the words of the model */
+  async perform(action: LaneAction, expected: Answer): Promise<unknown> {
+    try {
+      return await this.send(action, expected);
+    } catch (error) {
+      if (error instanceof SessionsError) return error.code;
+      throw error;
+    }
+  }
+
+  private async send(action: LaneAction, expected: Answer): Promise<unknown> {
+    const { turns } = this.adapter;
+    switch (action.type) {
+      case 'accept': {
+        const { turn, duplicate, ring } = await turns.accept(turnRequest(id(action.turn), action));
+        return { position: turn.position, duplicate, ring };
+      }
+      case 'claim':
+        return this.given(await turns.claim(SESSION, this.claim(action.claim)), expected);
+      case 'signal': {
+        const { accepted, ring } = await turns.signal(id(action.turn), WAIT.name, action.payload);
+        return { accepted, ring };
+      }
+      case 'cancel': {
+        const { turn, ring } = await turns.cancel(id(action.turn), action.mode);
+        return { status: turn.status, mark: turn.cancelMode ?? null, ring };
+      }
+      case 'expire':
+        await this.sessions.expire(SESSION);
+        return null;
+      case 'time':
+        await this.clock.advance(A_WHILE_MS);
+        return null;
+      default:
+        return this.write(action, expected);
+    }
+  }
+
+  private async write(action: Extract<LaneAction, { hold: unknown }>, expected: Answer): Promise<unknown> {
+    const { turns } = this.adapter;
+    const hold = this.holds.get(action.hold.fence);
+    if (!hold) throw new Error(`The ledger gave no claim that is fence ${action.hold.fence} of the model.`);
+    switch (action.type) {
+      case 'renew':
+        return { mark: (await turns.renew(hold, A_WHILE_MS)).cancelMode ?? null };
+      case 'retry': {
+        const error = { name: 'Error', message: 'no' };
+        return { status: (await turns.retry(hold, { error, delayMs: A_WHILE_MS })).status, received: null };
+      }
+      case 'release':
+        return { status: (await turns.release(hold, 0)).status, received: null };
+      case 'wait': {
+        const wait = { signal: WAIT.name, step: WAIT, timeoutMs: A_WHILE_MS };
+        const { turn, received } = await turns.wait(hold, wait);
+        return { status: turn.status, received: received?.payload ?? null };
+      }
+      case 'saveStep':
+        await turns.saveStep(hold, { ...STEP, value: 1 });
+        return { stored: true };
+      case 'settle':
+        return this.settle(action, hold, expected);
+    }
+  }
+
+  private async settle(
+    { status, index, message, next }: Extract<LaneAction, { type: 'settle' }>,
+    hold: TurnHold,
+    expected: Answer,
+  ): Promise<unknown> {
+    const { turnId } = hold;
+    const settlement = {
+      status,
+      messages: message ? [{ id: `${turnId}.0`, role: 'user' as const, content: turnId }] : [],
+      ...(index === null ? {} : { checkpoint: { ...CHECKPOINT, turnIndex: index, turnId } }),
+      keepCheckpoints: 'all' as const,
+    };
+    const claim = next === null ? undefined : this.claim(next);
+    const settled = await this.adapter.turns.settle(hold, settlement, claim);
+    const expectedNext = (expected as { readonly next?: Answer } | null)?.next ?? null;
+    return { status: settled.turn.status, next: this.given(settled.next, expectedNext), ring: settled.ring };
+  }
+
+  private claim(name: number): ClaimRequest {
+    return claimRequest(String(name), { leaseMs: A_WHILE_MS, maxAttempts: this.maxAttempts });
+  }
+
+  private given(claimed: ClaimedTurn | null, expected: Answer): Given | null {
+    if (!claimed) return null;
+    const { hold, turn, checkpoint, steps } = claimed;
+    return {
+      turn: number(turn.id),
+      fence: this.fenceOf(hold, expected),
+      failures: turn.failures,
+      index: (checkpoint?.turnIndex ?? -1) + 1,
+      step: steps.some(({ name }) => name === STEP.name),
+      answer: answerIn(steps),
+    };
+  }
+
+  /** What the model calls the fence: what it expects, if that one is new and higher than all before, or known and the same. */
+  private fenceOf(hold: TurnHold, expected: Answer): number {
+    if (expected === null || !('fence' in Object(expected))) return NaN;
+    const { fence } = expected as Given;
+    const known = this.holds.get(fence);
+    const highest = Math.max(...[...this.holds.values()].map((other) => other.fence), 0);
+    if (known ? !isDeepStrictEqual(known, hold) : hold.fence <= highest) return NaN;
+    this.holds.set(fence, hold);
+    return fence;
+  }
+
+  /** All that can be read of the lane, as {@link viewOf} tells it of a state of the model. */
+  async view(): Promise<unknown> {
+    const { turns, conversations, checkpoints } = this.adapter;
+    const all = await turns.list({ sessionId: SESSION });
+    const { head } = await turns.lane(SESSION);
+    const messages = await conversations.page(SESSION, {});
+    const history = await checkpoints.history(DESK, SESSION);
+    const session = await this.sessions.fetchById(SESSION);
+    const isRunning = head?.status === 'running';
+    return {
+      turns: all.map((turn) => this.turn(turn)),
+      runner: isRunning ? [number(head.id), head.worker, this.isPast(head.leaseUntil)] : null,
+      messages: messages.map(({ turnId }) => number(turnId ?? '')),
+      checkpoints: history.map(({ turnIndex, turnId }) => [turnIndex, number(turnId ?? '')]).reverse(),
+      expired: session?.state === 'expired',
+    };
+  }
+
+  private turn({ position, status, failures, cancelMode, dueAt, waitingFor }: Turn): unknown {
+    const due = status === 'queued' ? this.isPast(dueAt) : status === 'waiting' && this.isPast(waitingFor?.until);
+    return { position, status, failures, mark: cancelMode ?? null, due };
+  }
+
+  private isPast(time: string | undefined): boolean {
+    return time === undefined || Date.parse(time) <= this.clock.now();
+  }
+
+  /** Whether the reconcilers are told of the lane in the end. Moves the clock. */
+  async getsAttention(): Promise<boolean> {
+    await this.clock.advance(10 * A_WHILE_MS);
+    return (await this.adapter.turns.due(1)).length > 0;
+  }
+
+  private get sessions(): AtomicSessionStoreAdapter {
+    return this.adapter.sessions as AtomicSessionStoreAdapter;
+  }
+}
+
+export function viewOf({ turns, runner, messages, checkpoints, expired }: LaneState): unknown {
+  return {
+    turns: turns.map((turn) => {
+      const { position, status, failures, mark } = turn;
+      return { position, status, failures, mark, due: isOpen(turn) && status !== 'running' && turn.due };
+    }),
+    runner: runner && [runner.turn, String(runner.claim), runner.lapsed],
+    messages,
+    checkpoints: checkpoints.map((turn, index) => [index, turn]),
+    expired,
+  };
+}
+
+const CHECKPOINT = {
+  orchestrator: DESK,
+  sessionId: SESSION,
+  state: {},
+  lastRoute: [],
+  signature: 'signature',
+  version: '1',
+  summarizedThrough: 0,
+};
+
+function answerIn(steps: readonly StoredStep[]): Given['answer'] {
+  const result = steps.find(({ name }) => name === WAIT.name)?.value;
+  if (result === undefined) return null;
+  const { received, payload } = result as { readonly received: boolean; readonly payload: 'a' | 'b' };
+  return received ? payload : 'timed out';
+}
+
+function id(turn: number): string {
+  return `turn ${turn}`;
+}
+
+function number(turnId: string): number {
+  return Number(turnId.slice('turn '.length));
+}

@@ -1,0 +1,94 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Graph } from './explore.js';
+import { type LaneState } from './lane.js';
+import { type LaneWorld } from './lane-world.js';
+import { LedgerLane, viewOf } from './ledger-lane.js';
+
+export interface Replayed {
+  /** Transitions of the model that the ledger made as well, each at least once. */
+  readonly transitions: number;
+  /** Calls that it took, those on the way to them included. */
+  readonly calls: number;
+}
+
+/**
+ * Sends the actions of a world to a real ledger, and compares what it answers and what can be read of it after each. Walks
+ * from the empty lane, and takes what no walk has taken, as long as there is such a transition from where it is.
+ * @param everyNth transition is taken
+ * @throws Error that tells the first difference and what led there
+ */
+export async function replay(world: LaneWorld, graph: Graph, everyNth: number): Promise<Replayed> {
+  const todo = Uint8Array.from({ length: graph.edges }, (_, edge) => (edge % everyNth === 0 ? 1 : 0));
+  const transitions = todo.reduce((sum, one) => sum + one, 0);
+  let calls = 0;
+
+  for (let start = 0; start < graph.states;) {
+    if (nextOf(graph, todo, start) === null) {
+      start += 1;
+      continue;
+    }
+    const walk = await Walk.begin(world);
+    for (const choice of graph.pathTo(start)) await walk.take(choice);
+    let at = start;
+    for (let edge = nextOf(graph, todo, at); edge !== null; edge = nextOf(graph, todo, at)) {
+      await walk.take(edge - graph.firstEdge(at));
+      todo[edge] = 0;
+      at = graph.target(edge);
+    }
+    await walk.end();
+    calls += walk.calls;
+  }
+  return { transitions, calls };
+}
+
+/** The next transition to take from a state, those first that stay there. */
+function nextOf(graph: Graph, todo: Uint8Array, state: number): number | null {
+  let leaving: number | null = null;
+  for (let edge = graph.firstEdge(state); edge < graph.firstEdge(state + 1); edge += 1) {
+    if (!todo[edge]) continue;
+    if (graph.target(edge) === state) return edge;
+    leaving ??= edge;
+  }
+  return leaving;
+}
+
+/** One lane of the model and its twin in a ledger. */
+class Walk {
+  private readonly trace: string[] = [];
+  private state: LaneState;
+
+  private constructor(
+    private readonly world: LaneWorld,
+    private readonly lane: LedgerLane,
+  ) {
+    this.state = world.initial;
+  }
+
+  static async begin(world: LaneWorld): Promise<Walk> {
+    return new Walk(world, await LedgerLane.open(world.initial.maxAttempts));
+  }
+
+  get calls(): number {
+    return this.trace.length;
+  }
+
+  async take(choice: number): Promise<void> {
+    const { world, lane } = this;
+    const action = world.actions(this.state)[choice];
+    const { answer, after } = world.perform(this.state, action);
+    this.state = after;
+    this.trace.push(world.tell(action, answer));
+    this.compare('answers', await lane.perform(action, answer), answer);
+    this.compare('holds', await lane.view(), viewOf(after));
+  }
+
+  async end(): Promise<void> {
+    this.compare('gives attention', await this.lane.getsAttention(), this.state.attention);
+  }
+
+  private compare(what: string, seen: unknown, expected: unknown): void {
+    if (isDeepStrictEqual(seen, expected)) return;
+    const told = `The ledger ${what} ${JSON.stringify(seen)}\ninstead of ${JSON.stringify(expected)}, after:`;
+    throw new Error([told, ...this.trace].join('\n'));
+  }
+}

@@ -1,0 +1,329 @@
+import { type CancelMode, type WhenBusy } from 'nestjs-agent-sessions';
+import {
+  type Answer,
+  type Given,
+  type Hold,
+  holdsLane,
+  isOpen,
+  type LaneAction,
+  type LaneState,
+  type ModelTurn,
+  type Payload,
+  POLICIES,
+  type Settlement,
+} from './lane.js';
+
+/**
+ * The table in the documentation of TurnLedger: what each call does to a lane, in one step. Changes the state in place;
+ * what is done to it before a refusal is undone by whoever calls. One method is one rule, so that a mutant breaks one.
+ */
+export class TransitionTable {
+  apply(lane: LaneState, action: LaneAction): Answer {
+    switch (action.type) {
+      case 'accept':
+        return this.accept(lane, action.turn, action.whenBusy);
+      case 'claim':
+        return this.claim(lane, action.claim);
+      case 'renew':
+        return this.renew(lane, action.hold);
+      case 'settle':
+        return this.settle(lane, action.hold, action);
+      case 'retry':
+        return this.retry(lane, action.hold);
+      case 'release':
+        return this.release(lane, action.hold);
+      case 'wait':
+        return this.wait(lane, action.hold);
+      case 'saveStep':
+        return this.saveStep(lane, action.hold);
+      case 'signal':
+        return this.signal(lane, lane.turns[action.turn], action.payload);
+      case 'cancel':
+        return this.cancel(lane, lane.turns[action.turn], action.mode);
+      case 'expire':
+        return this.expire(lane);
+      case 'time':
+        return this.time(lane);
+    }
+  }
+
+  protected accept(lane: LaneState, number: number, whenBusy: WhenBusy): Answer {
+    const known = this.known(lane, number);
+    if (known) return { position: known.position, duplicate: true, ring: known.status === 'queued' };
+    if (lane.expired) return 'SESSION_STATE';
+    const head = this.head(lane);
+    if (head && whenBusy === 'reject') return 'SESSION_BUSY';
+
+    const { stops, supersedes } = POLICIES[whenBusy];
+    if (supersedes) this.supersede(lane);
+    if (stops && head && holdsLane(head)) this.ask(lane, head, stops);
+    const position = this.nextPosition(lane);
+    lane.turns.push(newTurn(position));
+    const getsHead = lane.runner === null && this.head(lane) !== head;
+    return { position, duplicate: false, ring: getsHead && this.rest(lane) };
+  }
+
+  protected claim(lane: LaneState, claim: number): Given | null {
+    for (let head = this.head(lane); head; head = this.head(lane)) {
+      if (head.status === 'running') {
+        // The same claim sent twice gets the same answer.
+        if (this.isSameClaim(lane, claim) && !this.hasLapsed(lane)) return this.given(lane, head);
+        if (!this.hasLapsed(lane)) return null;
+        if (!this.endsAfterLapse(lane, head)) return this.give(lane, head, claim);
+        this.rest(lane);
+      } else {
+        if (!this.isDue(head)) return null;
+        if (head.status === 'waiting') this.conclude(head, 'timed out');
+        return this.give(lane, head, claim);
+      }
+    }
+    return null;
+  }
+
+  protected renew(lane: LaneState, hold: Hold): Answer {
+    const turn = this.held(lane, hold);
+    if (!turn || !lane.runner) return 'TURN_FENCED';
+    lane.runner.lapsed = false;
+    lane.attention = true;
+    return { mark: turn.mark };
+  }
+
+  protected settle(lane: LaneState, hold: Hold, { status, index, message, next }: Settlement): Answer {
+    const settled = lane.turns[hold.turn];
+    // Sent twice: the first one counts, and the next turn is still to be had.
+    if (!this.isSameSettle(settled, hold)) {
+      const turn = this.held(lane, hold);
+      if (!turn) return 'TURN_FENCED';
+      if (index !== null && !this.append(lane, hold.turn, index)) return 'CHECKPOINT_CONFLICT';
+      if (message) lane.messages.push(hold.turn);
+      if (status === 'failed') turn.failures += 1;
+      this.end(turn, status);
+      turn.settledBy = hold.fence;
+      this.rest(lane);
+    }
+    const given = next === null ? null : this.claim(lane, next);
+    const head = this.head(lane);
+    const ring = !given && lane.runner === null && head !== undefined && this.isDue(head);
+    return { status: settled.status, next: given, ring };
+  }
+
+  protected retry(lane: LaneState, hold: Hold): Answer {
+    return this.putBack(lane, hold, (turn) => {
+      turn.status = 'queued';
+      turn.failures += 1;
+      turn.due = false;
+    });
+  }
+
+  protected release(lane: LaneState, hold: Hold): Answer {
+    return this.putBack(lane, hold, (turn) => {
+      turn.status = 'queued';
+      turn.due = true;
+    });
+  }
+
+  protected wait(lane: LaneState, hold: Hold): Answer {
+    const turn = this.held(lane, hold);
+    if (!turn) return 'TURN_FENCED';
+    if (this.hasEarlySignal(turn)) {
+      this.conclude(turn, turn.signal);
+      return { status: turn.status, received: turn.signal };
+    }
+    return this.putBack(lane, hold, (turn) => {
+      turn.status = 'waiting';
+      turn.due = false;
+    });
+  }
+
+  protected saveStep(lane: LaneState, hold: Hold): Answer {
+    const turn = this.held(lane, hold);
+    if (!turn) return 'TURN_FENCED';
+    turn.step = true;
+    return { stored: true };
+  }
+
+  protected signal(lane: LaneState, turn: ModelTurn, payload: Payload): Answer {
+    if (!this.isFirst(turn)) return { accepted: false, ring: false };
+    if (!isOpen(turn)) return 'TURN_SETTLED';
+    turn.signal = payload;
+    if (turn.status !== 'waiting') return { accepted: true, ring: false };
+    this.conclude(turn, payload);
+    turn.status = 'queued';
+    turn.due = true;
+    return { accepted: true, ring: this.rest(lane) };
+  }
+
+  protected cancel(lane: LaneState, turn: ModelTurn, mode: CancelMode): Answer {
+    const wasHead = this.head(lane) === turn;
+    const ran = turn.status === 'running';
+    if (holdsLane(turn)) this.ask(lane, turn, mode);
+    else if (turn.status === 'queued') this.end(turn, 'cancelled');
+    return { status: turn.status, mark: turn.mark, ring: wasHead && !ran && this.rest(lane) };
+  }
+
+  protected expire(lane: LaneState): Answer {
+    lane.expired = true;
+    for (const turn of lane.turns) if (isOpen(turn) && turn.status !== 'running') this.end(turn, 'cancelled');
+    if (lane.runner === null) this.rest(lane);
+    return null;
+  }
+
+  protected time(lane: LaneState): Answer {
+    const head = this.head(lane);
+    if (lane.runner) lane.runner.lapsed = true;
+    else if (head) head.due = true;
+    return null;
+  }
+
+  protected known(lane: LaneState, number: number): ModelTurn | undefined {
+    return lane.turns.at(number);
+  }
+
+  protected nextPosition(lane: LaneState): number {
+    return lane.turns.length + 1;
+  }
+
+  protected head(lane: LaneState): ModelTurn | undefined {
+    return lane.turns.find(isOpen);
+  }
+
+  protected isDue(head: ModelTurn): boolean {
+    return head.due;
+  }
+
+  protected hasLapsed(lane: LaneState): boolean {
+    return lane.runner?.lapsed ?? false;
+  }
+
+  /** The turn that a hold is for, while it is the lane's present one. */
+  protected held(lane: LaneState, { turn, fence }: Hold): ModelTurn | undefined {
+    return lane.runner?.turn === turn && lane.fence === fence ? lane.turns[turn] : undefined;
+  }
+
+  protected isSameClaim({ runner }: LaneState, claim: number): boolean {
+    return runner?.claim === claim;
+  }
+
+  protected isSameSettle({ settledBy }: ModelTurn, { fence }: Hold): boolean {
+    return settledBy === fence;
+  }
+
+  protected nextFence(lane: LaneState): number {
+    return lane.fence + 1;
+  }
+
+  protected give(lane: LaneState, turn: ModelTurn, claim: number): Given {
+    turn.status = 'running';
+    turn.due = false;
+    lane.fence = this.nextFence(lane);
+    lane.runner = { turn: lane.turns.indexOf(turn), claim, lapsed: false };
+    lane.attention = true;
+    return this.given(lane, turn);
+  }
+
+  protected given(lane: LaneState, turn: ModelTurn): Given {
+    const { failures, step, answer } = turn;
+    return {
+      turn: lane.turns.indexOf(turn),
+      fence: lane.fence,
+      failures,
+      index: lane.checkpoints.length,
+      step,
+      answer,
+    };
+  }
+
+  /** What becomes of the head when its worker is lost. @returns whether it is over */
+  protected endsAfterLapse(lane: LaneState, turn: ModelTurn): boolean {
+    const mode = this.mustEnd(lane, turn);
+    if (mode) {
+      this.stop(lane, turn, mode);
+      return true;
+    }
+    turn.failures += 1;
+    if (turn.failures < lane.maxAttempts) return false;
+    this.end(turn, 'failed');
+    return true;
+  }
+
+  /** Ends the hold: back into the lane with a change, unless the turn gets no further attempt. */
+  protected putBack(lane: LaneState, hold: Hold, change: (turn: ModelTurn) => void): Answer {
+    const turn = this.held(lane, hold);
+    if (!turn) return 'TURN_FENCED';
+    const mode = this.mustEnd(lane, turn);
+    if (mode) this.stop(lane, turn, mode);
+    else change(turn);
+    this.rest(lane);
+    return { status: turn.status, received: null };
+  }
+
+  /** How a turn that has lost its attempt must end instead of getting another one. */
+  protected mustEnd(lane: LaneState, turn: ModelTurn): CancelMode | null {
+    return turn.mark ?? (lane.expired ? 'cancel' : null);
+  }
+
+  /** Asks the holder of the lane to stop. A waiting turn has nobody to ask, and ends. */
+  protected ask(lane: LaneState, turn: ModelTurn, mode: CancelMode): void {
+    if (turn.status === 'waiting') this.stop(lane, turn, mode);
+    else turn.mark ??= mode;
+  }
+
+  /** Ends a turn that no worker settles. */
+  protected stop(lane: LaneState, turn: ModelTurn, mode: CancelMode): void {
+    if (mode === 'interrupt') lane.messages.push(lane.turns.indexOf(turn));
+    this.end(turn, 'cancelled');
+  }
+
+  protected supersede(lane: LaneState): void {
+    for (const turn of lane.turns) if (turn.status === 'queued') this.end(turn, 'superseded');
+  }
+
+  protected end(turn: ModelTurn, status: ModelTurn['status']): void {
+    turn.status = status;
+    turn.mark = null;
+  }
+
+  protected isFirst(turn: ModelTurn): boolean {
+    return turn.signal === null;
+  }
+
+  protected hasEarlySignal(turn: ModelTurn): boolean {
+    return turn.signal !== null;
+  }
+
+  /** Stores what became of a wait; the first result stays. */
+  protected conclude(turn: ModelTurn, answer: ModelTurn['answer']): void {
+    turn.answer ??= answer;
+  }
+
+  /** @returns false when the checkpoint is not the next one */
+  protected append(lane: LaneState, turn: number, index: number): boolean {
+    if (index !== lane.checkpoints.length) return false;
+    lane.checkpoints.push(turn);
+    return true;
+  }
+
+  /** Nobody runs the lane. @returns whether to ring: its head is due */
+  protected rest(lane: LaneState): boolean {
+    const head = this.head(lane);
+    lane.runner = null;
+    lane.attention = head !== undefined;
+    return head !== undefined && this.isDue(head);
+  }
+}
+
+function newTurn(position: number): ModelTurn {
+  return {
+    position,
+    status: 'queued',
+    failures: 0,
+    mark: null,
+    due: true,
+    signal: null,
+    answer: null,
+    step: false,
+    settledBy: null,
+    asked: null,
+    acknowledged: false,
+  };
+}

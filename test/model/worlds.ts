@@ -1,0 +1,22 @@
+import { type Bounds } from './lane-world.js';
+
+const SMALL = { turns: 2, maxAttempts: 2, zombies: 1, whenBusy: ['enqueue'] } as const satisfies Bounds;
+const POLICIES = ['enqueue', 'reject', 'interrupt', 'rollback', 'latest', 'replace'] as const;
+const MODES = ['cancel', 'interrupt', 'rollback'] as const;
+
+/** Each is about one part of the table; together they have every call. */
+export const WORLDS = {
+  crashes: { ...SMALL, turns: 3, steps: true },
+  policies: { ...SMALL, turns: 3, zombies: 0, whenBusy: POLICIES },
+  cancels: { ...SMALL, whenBusy: ['enqueue', 'replace'], cancel: MODES, expire: true },
+  waits: { ...SMALL, whenBusy: ['enqueue', 'rollback'], signals: ['a', 'b'] },
+} as const satisfies Readonly<Record<string, Bounds>>;
+
+/** The same with more of everything, and one with everything at once. */
+export const LARGE_WORLDS: Readonly<Record<string, Bounds>> = {
+  'more crashes': { ...WORLDS.crashes, maxAttempts: 3, zombies: 2 },
+  'more policies': { ...WORLDS.policies, zombies: 1, cancel: MODES },
+  'more cancels': { ...WORLDS.cancels, zombies: 2, whenBusy: POLICIES, steps: true },
+  'more waits': { ...WORLDS.waits, zombies: 2, cancel: ['interrupt'], steps: true },
+  everything: { ...SMALL, whenBusy: POLICIES, cancel: MODES, signals: ['a', 'b'], steps: true, expire: true },
+};

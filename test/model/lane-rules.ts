@@ -1,4 +1,4 @@
-import { type Step, type Properties } from './explore.js';
+import { type Properties, type Step } from './explore.js';
 import {
   type Answer,
   type Attempt,
@@ -7,7 +7,6 @@ import {
   isRefusal,
   type LaneAction,
   type LaneState,
-  type ModelTurn,
   POLICIES,
 } from './lane.js';
 import { askedBy, claimOf, isRepeated } from './lane-world.js';
@@ -16,7 +15,7 @@ type LaneStep = Step<LaneState, LaneAction, Answer>;
 
 /** What must hold of every step of every lane, whoever does what when. Knows nothing of how the table is made. */
 const RULES = {
-  'TRN-01 a turn that is over stays as it is': ({ before, after }: LaneStep) =>
+  'TRN-01 a turn that is over stays as it is': ({ before, after }) =>
     before.turns.every(
       (was, n) =>
         isOpen(was) ||
@@ -25,17 +24,12 @@ const RULES = {
         ),
     ),
 
-  'TRN-01 a turn goes only where the table leads': ({ before, after }: LaneStep) =>
+  'TRN-01 a turn goes only where the table leads': ({ before, after }) =>
     before.turns.every(
       (was, n) => was.status === after.turns[n].status || LEADS_TO[was.status]?.includes(after.turns[n].status),
     ),
 
-  'TRN-02 a turn is accepted once, behind all others, and keeps its place': ({
-    before,
-    action,
-    answer,
-    after,
-  }: LaneStep) => {
+  'TRN-02 a turn is accepted once, behind all others, and keeps its place': ({ before, action, answer, after }) => {
     const isNew = action.type === 'accept' && action.turn === before.turns.length && !isRefusal(answer);
     return (
       after.turns.length === before.turns.length + (isNew ? 1 : 0) &&
@@ -43,31 +37,31 @@ const RULES = {
     );
   },
 
-  'TRN-02 no turn overtakes another': ({ after: { turns } }: LaneStep) => {
+  'TRN-02 no turn overtakes another': ({ after: { turns } }) => {
     const firstOpen = turns.findIndex(isOpen);
     return firstOpen < 0 || turns.slice(firstOpen + 1).every(({ status }) => !HAS_RUN.includes(status));
   },
 
-  'TRN-03 one turn runs, for one attempt': ({ after }: LaneStep) => {
+  'TRN-03 one turn runs, for one attempt': ({ after }) => {
     const running = [...after.turns.keys()].filter((n) => after.turns[n].status === 'running');
     if (!after.runner) return running.length === 0;
     const { turn, claim } = after.runner;
     return running.join() === String(turn) && after.attempts[0].turn === turn && after.attempts[0].claim === claim;
   },
 
-  'TRN-03 every claim gets a higher fence': ({ before, action, answer }: LaneStep) => {
+  'TRN-03 every claim gets a higher fence': ({ before, action, answer }) => {
     const claimed = claimOf(action, answer);
     return !claimed || isRepeated(before, claimed) || claimed.given.fence > before.fence;
   },
 
-  'TRN-03 nobody loses the lane while the lease lasts': ({ before, action, after }: LaneStep) => {
+  'TRN-03 nobody loses the lane while the lease lasts': ({ before, action, after }) => {
     const { runner, attempts } = before;
     if (!runner || runner.lapsed) return true;
     if ('hold' in action && action.hold.fence === attempts[0].fence) return true;
     return after.runner?.turn === runner.turn && after.runner.claim === runner.claim;
   },
 
-  'TRN-03 an attempt that was replaced or has ended changes nothing': ({ before, action, answer, after }: LaneStep) => {
+  'TRN-03 an attempt that was replaced or has ended changes nothing': ({ before, action, answer, after }) => {
     const [latest] = before.attempts;
     if (!('hold' in action) || (action.hold.fence === latest.fence && !latest.over)) return true;
     if (isRefusal(answer)) return true;
@@ -79,7 +73,7 @@ const RULES = {
     );
   },
 
-  'TRN-05 a call sent twice is answered as if sent once': ({ before, action, answer }: LaneStep) => {
+  'TRN-05 a call sent twice is answered as if sent once': ({ before, action, answer }) => {
     const { turns, runner, fence } = before;
     switch (action.type) {
       case 'accept': {
@@ -100,7 +94,7 @@ const RULES = {
     }
   },
 
-  'TRN-06 a message does to the others what its policy says': ({ before, action, answer, after }: LaneStep) => {
+  'TRN-06 a message does to the others what its policy says': ({ before, action, answer, after }) => {
     if (action.type !== 'accept') return true;
     const open = before.turns.some(isOpen);
     const isNew = action.turn === before.turns.length;
@@ -114,7 +108,7 @@ const RULES = {
     });
   },
 
-  'TRN-06 a turn that was asked to stop gets no further attempt': ({ before, action, answer, after }: LaneStep) => {
+  'TRN-06 a turn that was asked to stop gets no further attempt': ({ before, action, answer, after }) => {
     const given = claimOf(action, answer);
     return after.turns.every((is, n) => {
       const asked = before.turns[n]?.asked ?? null;
@@ -123,7 +117,7 @@ const RULES = {
     });
   },
 
-  'TRN-06 what the user said is kept once when the turn succeeds or is interrupted, else not': (step: LaneStep) =>
+  'TRN-06 what the user said is kept once when the turn succeeds or is interrupted, else not': (step) =>
     step.after.turns.every((is, n) => {
       const was = step.before.turns.at(n);
       if (was && !isOpen(was)) return kept(step.after, n) === kept(step.before, n);
@@ -131,40 +125,41 @@ const RULES = {
       return kept(step.after, n) === (is.status === 'awaiting-input' || interrupted ? 1 : 0);
     }),
 
-  'TRN-08 a failure and a lapse count once, and nothing else does': (step: LaneStep) =>
+  'TRN-08 a failure and a lapse count once, and nothing else does': (step) =>
     step.before.turns.every((was, n) => step.after.turns[n].failures === was.failures + (isFailure(step, n) ? 1 : 0)),
 
-  'TRN-08 a turn has no more attempts than it may': ({ after: { turns, maxAttempts } }: LaneStep) =>
+  'TRN-08 a turn has no more attempts than it may': ({ after: { turns, maxAttempts } }) =>
     turns.every((turn) => turn.failures < maxAttempts || turn.status === 'failed'),
 
-  'TRN-08 TRN-13 nothing runs before its time': ({ before, action, answer }: LaneStep) => {
+  'TRN-08 TRN-13 nothing runs before its time': ({ before, action, answer }) => {
     const claimed = claimOf(action, answer);
     const turn = claimed && before.turns[claimed.given.turn];
     return !turn || turn.status === 'running' || turn.due;
   },
 
-  'TRN-13 the first signal counts, also an early one': ({ before, action, answer, after }: LaneStep) => {
-    const isFirst = (was: ModelTurn, n: number): boolean =>
-      action.type === 'signal' && action.turn === n && was.signal === null && isOpen(was);
+  'TRN-13 the first signal counts, also an early one': ({ before, action, answer, after }) => {
+    const sent = action.type === 'signal' ? action : null;
     return before.turns.every((was, n) => {
       const is = after.turns[n];
-      if (action.type === 'signal' && isFirst(was, n)) return is.signal === action.payload && accepted(answer);
-      return is.signal === was.signal && !(is.status === 'waiting' && is.signal !== null);
+      if (is.status === 'waiting' && is.signal !== null) return false;
+      if (sent?.turn !== n || was.signal !== null || !isOpen(was)) return is.signal === was.signal;
+      return is.signal === sent.payload && (answer as { accepted?: boolean }).accepted === true;
     });
   },
 
-  'TRN-13 a wait has one result: the signal, or that it timed out': ({ before, action, answer, after }: LaneStep) => {
+  'TRN-13 a wait has one result: the signal, or that it timed out': ({ before, action, answer, after }) => {
     const claimed = claimOf(action, answer);
     const timedOut = claimed && before.turns[claimed.given.turn].status === 'waiting';
     if (timedOut && claimed.given.answer !== 'timed out') return false;
-    return after.turns.every(({ answer, signal, status }, n) => {
-      if (!isOpen({ status } as ModelTurn)) return true;
-      const was = before.turns[n]?.answer ?? null;
-      return (was === null || answer === was) && (answer === null || answer === 'timed out' || answer === signal);
+    return after.turns.every((turn, n) => {
+      if (!isOpen(turn)) return true;
+      const was = before.turns.at(n)?.answer ?? null;
+      const is = turn.answer;
+      return (was === null || is === was) && (is === null || is === 'timed out' || is === turn.signal);
     });
   },
 
-  'TRN-15 an attempt knows what was stored before it': ({ before, action, answer }: LaneStep) => {
+  'TRN-15 an attempt knows what was stored before it': ({ before, action, answer }) => {
     const claimed = claimOf(action, answer);
     const turn = claimed && before.turns[claimed.given.turn];
     if (!turn || isRepeated(before, claimed)) return true;
@@ -172,12 +167,12 @@ const RULES = {
     return (step || !turn.acknowledged) && (result !== null || turn.answer === null);
   },
 
-  'BOT-20 every success wrote one checkpoint, in the order of the lane': ({ answer, after }: LaneStep) => {
+  'BOT-20 every success wrote one checkpoint, in the order of the lane': ({ answer, after }) => {
     const succeeded = [...after.turns.keys()].filter((n) => after.turns[n].status === 'awaiting-input');
     return succeeded.join() === after.checkpoints.join() && answer !== 'CHECKPOINT_CONFLICT';
   },
 
-  'TRN-01 nothing starts in a session that has expired': ({ before, action, answer, after }: LaneStep) => {
+  'TRN-01 nothing starts in a session that has expired': ({ before, action, answer, after }) => {
     if (!after.expired) return true;
     const claimed = claimOf(action, answer);
     const goesOn = !claimed || !before.expired || isRepeated(before, claimed);
@@ -216,10 +211,6 @@ function isOf(attempt: Attempt, { turn, fence }: { turn: number; fence: number }
 /** How many messages of the turn the conversation has. */
 function kept({ messages }: LaneState, turn: number): number {
   return messages.filter((of) => of === turn).length;
-}
-
-function accepted(answer: Answer): boolean {
-  return (answer as { readonly accepted?: boolean } | null)?.accepted === true;
 }
 
 /** How the turn was first asked to stop, before this step or in it. */

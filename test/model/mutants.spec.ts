@@ -13,7 +13,7 @@ const graphs = new Map<WorldName, Graph>();
 describe.each(MUTANTS)('a table in which $name', ({ table, world, breaks }) => {
   const mutant = new LaneWorld(WORLDS[world], table);
 
-  it(`is found: ${breaks}`, () => {
+  it(`TRN-01 is found: ${breaks}`, () => {
     expect(explore(mutant, LANE_PROPERTIES).violation?.rules).toContain(breaks);
   });
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import {
   type AtomicSessionStoreAdapter,
@@ -8,33 +9,54 @@ import {
   type SessionsAdapter,
   type StoredStep,
   type Turn,
+  TurnFencedError,
   type TurnHold,
 } from 'nestjs-agent-sessions';
 import { TestClock } from 'nestjs-agent-sessions/testing';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { type Answer, type Given, isOpen, type LaneAction, type LaneState } from './lane.js';
 
-const SESSION = 's';
 const DESK = 'desk';
 /** Of leases, delays and waits; passes when the model says that time does. */
-const A_WHILE_MS = 60_000;
+const A_WHILE_MS = 600_000;
 const STEP = { iteration: 0, intent: 'answer', name: 'step', occurrence: 0 };
 const WAIT = { ...STEP, name: 'wait' };
 
 /** The lane of the model in a real ledger, to be sent the same actions. */
 export class LedgerLane {
-  private readonly clock = new TestClock();
-  private readonly adapter: SessionsAdapter = memoryAdapter({ clock: this.clock.now });
   /** By the model's fences: the numbers of a store are larger. */
   private readonly holds = new Map<number, TurnHold>();
 
-  private constructor(private readonly maxAttempts: number) {}
+  /**
+   * @param sessionId of a session that nobody else uses
+   * @param clock of the store, when it can be moved
+   */
+  private constructor(
+    private readonly adapter: SessionsAdapter,
+    private readonly sessionId: string,
+    private readonly maxAttempts: number,
+    private readonly clock: TestClock | null,
+  ) {}
 
-  static async open(maxAttempts: number): Promise<LedgerLane> {
-    const lane = new LedgerLane(maxAttempts);
-    const draft = { id: SESSION, userId: 'ann', attachedSurfaces: [], metadata: {} };
+  static async inMemory(maxAttempts: number): Promise<LedgerLane> {
+    const clock = new TestClock();
+    return LedgerLane.open(memoryAdapter({ clock: clock.now }), maxAttempts, clock);
+  }
+
+  static async open(
+    adapter: SessionsAdapter,
+    maxAttempts: number,
+    clock: TestClock | null = null,
+  ): Promise<LedgerLane> {
+    const lane = new LedgerLane(adapter, randomUUID(), maxAttempts, clock);
+    const draft = { id: lane.sessionId, userId: lane.sessionId, attachedSurfaces: [], metadata: {} };
     await lane.sessions.create(draft, { policy: 'share', maxSurfaces: 1 });
     return lane;
+  }
+
+  /** Where time cannot be moved, delays and waits are over when they begin. */
+  get movesTime(): boolean {
+    return this.clock !== null;
   }
 
   /** @param expected what the model was answered @returns what the ledger answers, in the words of the model */
@@ -48,27 +70,31 @@ export class LedgerLane {
   }
 
   private async send(action: LaneAction, expected: Answer): Promise<unknown> {
+    const { sessionId } = this;
     const { turns } = this.adapter;
     switch (action.type) {
       case 'accept': {
-        const { turn, duplicate, ring } = await turns.accept(turnRequest(id(action.turn), action));
+        const { turn, duplicate, ring } = await turns.accept({
+          ...turnRequest(this.id(action.turn), action),
+          sessionId,
+        });
         return { position: turn.position, duplicate, ring };
       }
       case 'claim':
-        return this.given(await turns.claim(SESSION, this.claim(action.claim)), expected);
+        return this.given(await turns.claim(sessionId, this.claim(action.claim)), expected);
       case 'signal': {
-        const { accepted, ring } = await turns.signal(id(action.turn), WAIT.name, action.payload);
+        const { accepted, ring } = await turns.signal(this.id(action.turn), WAIT.name, action.payload);
         return { accepted, ring };
       }
       case 'cancel': {
-        const { turn, ring } = await turns.cancel(id(action.turn), action.mode);
+        const { turn, ring } = await turns.cancel(this.id(action.turn), action.mode);
         return { status: turn.status, mark: turn.cancelMode ?? null, ring };
       }
       case 'expire':
-        await this.sessions.expire(SESSION);
+        await this.sessions.expire(sessionId);
         return null;
       case 'time':
-        await this.clock.advance(A_WHILE_MS);
+        await this.passTime();
         return null;
       default:
         return this.write(action, expected);
@@ -84,12 +110,12 @@ export class LedgerLane {
         return { mark: (await turns.renew(hold, A_WHILE_MS)).cancelMode ?? null };
       case 'retry': {
         const error = { name: 'Error', message: 'no' };
-        return { status: (await turns.retry(hold, { error, delayMs: A_WHILE_MS })).status, received: null };
+        return { status: (await turns.retry(hold, { error, delayMs: this.delayMs })).status, received: null };
       }
       case 'release':
         return { status: (await turns.release(hold, 0)).status, received: null };
       case 'wait': {
-        const wait = { signal: WAIT.name, step: WAIT, timeoutMs: A_WHILE_MS };
+        const wait = { signal: WAIT.name, step: WAIT, timeoutMs: this.delayMs };
         const { turn, received } = await turns.wait(hold, wait);
         return { status: turn.status, received: received?.payload ?? null };
       }
@@ -110,7 +136,7 @@ export class LedgerLane {
     const settlement = {
       status,
       messages: message ? [{ id: `${turnId}.0`, role: 'user' as const, content: turnId }] : [],
-      ...(index === null ? {} : { checkpoint: { ...CHECKPOINT, turnIndex: index, turnId } }),
+      ...(index === null ? {} : { checkpoint: { ...CHECKPOINT, sessionId: this.sessionId, turnIndex: index, turnId } }),
       keepCheckpoints: 'all' as const,
     };
     const claim = next === null ? undefined : this.claim(next);
@@ -149,12 +175,13 @@ export class LedgerLane {
 
   /** All that can be read of the lane, as {@link viewOf} tells it of a state of the model. */
   async view(): Promise<unknown> {
+    const { sessionId } = this;
     const { turns, conversations, checkpoints } = this.adapter;
-    const all = await turns.list({ sessionId: SESSION });
-    const { head } = await turns.lane(SESSION);
-    const messages = await conversations.page(SESSION, {});
-    const history = await checkpoints.history(DESK, SESSION);
-    const session = await this.sessions.fetchById(SESSION);
+    const all = await turns.list({ sessionId });
+    const { head } = await turns.lane(sessionId);
+    const messages = await conversations.page(sessionId, {});
+    const history = await checkpoints.history(DESK, sessionId);
+    const session = await this.sessions.fetchById(sessionId);
     const isRunning = head?.status === 'running';
     return {
       turns: all.map((turn) => this.turn(turn)),
@@ -171,13 +198,30 @@ export class LedgerLane {
   }
 
   private isPast(time: string | undefined): boolean {
-    return time === undefined || Date.parse(time) <= this.clock.now();
+    const now = this.clock?.now() ?? Date.now();
+    // Past or a whole while away: clocks that differ a little agree.
+    return time === undefined || Date.parse(time) <= now + A_WHILE_MS / 2;
   }
 
-  /** Whether the reconcilers are told of the lane in the end. Moves the clock. */
+  private get delayMs(): number {
+    return this.movesTime ? A_WHILE_MS : 0;
+  }
+
+  private async passTime(): Promise<void> {
+    if (this.clock) return this.clock.advance(A_WHILE_MS);
+    const latest = [...this.holds.values()].at(-1);
+    // Over at once is what a lease can be made by who holds it; whoever holds none any more is refused.
+    if (latest) await this.adapter.turns.renew(latest, 0).catch(ignoreRefusal);
+  }
+
+  /** Whether the reconcilers are told of the lane in the end. Moves time. */
   async getsAttention(): Promise<boolean> {
-    await this.clock.advance(10 * A_WHILE_MS);
+    await this.clock?.advance(10 * A_WHILE_MS);
     return (await this.adapter.turns.due(1)).length > 0;
+  }
+
+  private id(turn: number): string {
+    return `${this.sessionId} ${turn}`;
   }
 
   private get sessions(): AtomicSessionStoreAdapter {
@@ -200,7 +244,6 @@ export function viewOf({ turns, runner, messages, checkpoints, expired }: LaneSt
 
 const CHECKPOINT = {
   orchestrator: DESK,
-  sessionId: SESSION,
   state: {},
   lastRoute: [],
   signature: 'signature',
@@ -215,10 +258,10 @@ function answerIn(steps: readonly StoredStep[]): Given['answer'] {
   return received ? payload : 'timed out';
 }
 
-function id(turn: number): string {
-  return `turn ${turn}`;
+function ignoreRefusal(error: unknown): void {
+  if (!(error instanceof TurnFencedError)) throw error;
 }
 
 function number(turnId: string): number {
-  return Number(turnId.slice('turn '.length));
+  return Number(turnId.split(' ')[1]);
 }

@@ -1,8 +1,7 @@
-import { isDeepStrictEqual } from 'node:util';
 import { type Graph } from './explore.js';
-import { type LaneState } from './lane.js';
 import { type LaneWorld } from './lane-world.js';
-import { LedgerLane, viewOf } from './ledger-lane.js';
+import { LedgerLane } from './ledger-lane.js';
+import { Walk } from './walk.js';
 
 export interface Replayed {
   /** Transitions of the model that the ledger made as well, each at least once. */
@@ -27,7 +26,7 @@ export async function replay(world: LaneWorld, graph: Graph, everyNth: number): 
       start += 1;
       continue;
     }
-    const walk = await Walk.begin(world);
+    const walk = new Walk(world, await LedgerLane.inMemory(world.initial.maxAttempts));
     for (const choice of graph.pathTo(start)) await walk.take(choice);
     let at = start;
     for (let edge = nextOf(graph, todo, at); edge !== null; edge = nextOf(graph, todo, at)) {
@@ -50,45 +49,4 @@ function nextOf(graph: Graph, todo: Uint8Array, state: number): number | null {
     leaving ??= edge;
   }
   return leaving;
-}
-
-/** One lane of the model and its twin in a ledger. */
-class Walk {
-  private readonly trace: string[] = [];
-  private state: LaneState;
-
-  private constructor(
-    private readonly world: LaneWorld,
-    private readonly lane: LedgerLane,
-  ) {
-    this.state = world.initial;
-  }
-
-  static async begin(world: LaneWorld): Promise<Walk> {
-    return new Walk(world, await LedgerLane.open(world.initial.maxAttempts));
-  }
-
-  get calls(): number {
-    return this.trace.length;
-  }
-
-  async take(choice: number): Promise<void> {
-    const { world, lane } = this;
-    const action = world.actions(this.state)[choice];
-    const { answer, after } = world.perform(this.state, action);
-    this.state = after;
-    this.trace.push(world.tell(action, answer));
-    this.compare('answers', await lane.perform(action, answer), answer);
-    this.compare('holds', await lane.view(), viewOf(after));
-  }
-
-  async end(): Promise<void> {
-    this.compare('gives attention', await this.lane.getsAttention(), this.state.attention);
-  }
-
-  private compare(what: string, seen: unknown, expected: unknown): void {
-    if (isDeepStrictEqual(seen, expected)) return;
-    const told = `The ledger ${what} ${JSON.stringify(seen)}\ninstead of ${JSON.stringify(expected)}, after:`;
-    throw new Error([told, ...this.trace].join('\n'));
-  }
 }

@@ -54,8 +54,8 @@ export class LedgerLane {
     return lane;
   }
 
-  /** Where time cannot be moved, delays and waits are over when they begin. */
-  get movesTime(): boolean {
+  /** Where time cannot be moved, delays and waits are over when they begin: see `PromptTable`. */
+  get canWait(): boolean {
     return this.clock !== null;
   }
 
@@ -204,7 +204,7 @@ export class LedgerLane {
   }
 
   private get delayMs(): number {
-    return this.movesTime ? A_WHILE_MS : 0;
+    return this.canWait ? A_WHILE_MS : 0;
   }
 
   private async passTime(): Promise<void> {

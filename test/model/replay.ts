@@ -11,12 +11,18 @@ export interface Replayed {
 }
 
 /**
- * Sends the actions of a world to a real ledger, and compares what it answers and what can be read of it after each. Walks
+ * Sends the actions of a world to a real ledger, and compares what it answers, and what can be read of it after each that is taken. Walks
  * from the empty lane, and takes what no walk has taken, as long as there is such a transition from where it is.
  * @param everyNth transition is taken
+ * @param open an empty lane; left out: in memory
  * @throws Error that tells the first difference and what led there
  */
-export async function replay(world: LaneWorld, graph: Graph, everyNth: number): Promise<Replayed> {
+export async function replay(
+  world: LaneWorld,
+  graph: Graph,
+  everyNth: number,
+  open: () => Promise<LedgerLane> = () => LedgerLane.inMemory(world.initial.maxAttempts),
+): Promise<Replayed> {
   const todo = Uint8Array.from({ length: graph.edges }, (_, edge) => (edge % everyNth === 0 ? 1 : 0));
   const transitions = todo.reduce((sum, one) => sum + one, 0);
   let calls = 0;
@@ -26,11 +32,12 @@ export async function replay(world: LaneWorld, graph: Graph, everyNth: number): 
       start += 1;
       continue;
     }
-    const walk = new Walk(world, await LedgerLane.inMemory(world.initial.maxAttempts));
+    const walk = new Walk(world, await open());
     for (const choice of graph.pathTo(start)) await walk.take(choice);
     let at = start;
     for (let edge = nextOf(graph, todo, at); edge !== null; edge = nextOf(graph, todo, at)) {
       await walk.take(edge - graph.firstEdge(at));
+      await walk.look();
       todo[edge] = 0;
       at = graph.target(edge);
     }

@@ -19,21 +19,22 @@ export class Walk {
     return this.trace.length;
   }
 
-  /** @param choice one of the actions that may be next, by number; larger ones begin again with the first */
+  /** @param choice one of the actions that may be next, by number */
   async take(choice: number): Promise<void> {
-    const { world, lane } = this;
-    const actions = world.actions(this.state);
-    const action = actions[choice % actions.length];
-    const { answer, after } = world.perform(this.state, action);
-    const putsOff = (action.type === 'retry' || action.type === 'wait') && after.runner === null;
-    this.state = putsOff && !lane.movesTime ? world.perform(after, { type: 'time' }).after : after;
-    this.trace.push(world.tell(action, answer));
-    this.compare('answers', await lane.perform(action, answer), answer);
-    this.compare('holds', await lane.view(), viewOf(this.state));
+    const action = this.world.actions(this.state)[choice];
+    const { answer, after } = this.world.perform(this.state, action);
+    this.state = after;
+    this.trace.push(this.world.tell(action, answer));
+    this.compare('answers', await this.lane.perform(action, answer), answer);
+  }
+
+  /** Reads all that the ledger has. */
+  async look(): Promise<void> {
+    this.compare('holds', await this.lane.view(), viewOf(this.state));
   }
 
   async end(): Promise<void> {
-    if (this.lane.movesTime) this.compare('gives attention', await this.lane.getsAttention(), this.state.attention);
+    if (this.lane.canWait) this.compare('gives attention', await this.lane.getsAttention(), this.state.attention);
   }
 
   private compare(what: string, seen: unknown, expected: unknown): void {

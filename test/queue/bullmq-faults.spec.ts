@@ -167,6 +167,25 @@ describePostgres('bullmqQueue on PostgreSQL', () => {
     await proxy.stop();
   });
 
+  it('TRN-22 begins to work though the connection of another process is half-open since it looked at the tables', async () => {
+    const proxy = await TcpProxy.start(POSTGRES.url);
+    const { connection, backendFactory } = options({ migrate: true });
+    const half = { connection: { ...(connection as object), connectionString: proxy.url }, backendFactory };
+    const [lost, queue] = [bullmqQueue(half as BullmqQueueOptions), bullmqQueue({ connection, backendFactory })];
+    proxy.holdAnswers(/pg_advisory_xact_lock/);
+    await lost.process(async () => undefined);
+    await eventually(() => proxy.withheld > 0);
+    proxy.freeze();
+
+    const heard: string[] = [];
+    await queue.process(async (id) => void heard.push(id));
+    void queue.ring('s');
+    await eventually(() => heard.includes('s'), { limitMs: 14_000 });
+
+    await Promise.all([lost.close(), queue.close()]);
+    await proxy.stop();
+  }, 40_000);
+
   it('TRN-22 begins to work when the tables are there at last, and says once that they are not', async () => {
     const missing = options();
     const queue = bullmqQueue(missing);

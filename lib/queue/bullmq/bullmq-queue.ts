@@ -20,9 +20,12 @@ const PING_MS = 2000;
  * A connection that owes an answer for this long is made anew: nobody tells of one that is half-open. BullMQ waits for a job
  * for ten seconds at most.
  */
-const SILENCE_MS = 12_000;
-/** The same on PostgreSQL, where migrations may take their time. */
-const QUERY_SILENCE_MS = 60_000;
+const REDIS_SILENCE = { socketTimeout: 12_000 };
+/**
+ * The same on PostgreSQL, where migrations may take their time. There a half-open connection holds its locks besides, until
+ * the server ends it: BullMQ's is for all who start.
+ */
+const POSTGRES_SILENCE = { query_timeout: 60_000, idle_in_transaction_session_timeout: 8_000 };
 /** Before another attempt at a server that refused the worker. */
 const RETRY_MS = 1000;
 /** The most that BullMQ's PostgreSQL backend can count. */
@@ -188,7 +191,7 @@ export class BullmqQueue implements TurnQueue {
       throw new SessionsConfigurationError('bullmqQueue: the queue is used before the application has started.');
     }
     // A client, a pool or a text is the application's own business.
-    const patience = this.backendFactory ? { query_timeout: QUERY_SILENCE_MS } : { socketTimeout: SILENCE_MS };
+    const patience = this.backendFactory ? POSTGRES_SILENCE : REDIS_SILENCE;
     const patient = isPlainObject(connection) ? { ...patience, ...connection } : connection;
     return { connection: patient, ...(prefix === undefined ? {} : { prefix }) };
   }

@@ -25,7 +25,8 @@ export function writeScript(random: Random, { failure, wait }: ScriptChances): S
   const troubled = random.chance(failure);
   return {
     steps: random.int(0, 4),
-    stepMs: random.int(0, 15),
+    // Some outlast the lease, so that it must be renewed.
+    stepMs: random.chance(0.03) ? random.int(300, 1000) : random.int(0, 15),
     emits: random.int(0, 3),
     failures: troubled ? random.int(0, 2) : 0,
     fails: troubled && random.chance(0.3),

@@ -1,5 +1,6 @@
 import { type TcpProxy } from '../../support/tcp-proxy.js';
 import { type Random } from '../random.js';
+import { type Stage } from '../stage/stage.js';
 import { again, rested, type Scenario, USUAL } from './scenario.js';
 
 /** What a network does to one process's way to a server. */
@@ -32,19 +33,25 @@ export const network: Scenario = {
     'connections of a process to the store or to the queue are cut, delayed, half-open, truncated, or lose answers',
   stores: ['redis', 'postgres'],
   stage: () => ({ load: USUAL, proxies: true }),
-  play: (stage, random, signal) =>
-    again(
-      signal,
-      () => random.int(50, 500),
-      async () => {
-        const actor = random.pick(stage.actors);
-        const wires = stage.wires.get(actor);
-        if (!wires) throw new Error(`${actor.name} has no wires.`);
-        const to = random.pick(['store', 'queue'] as const);
-        const fault = random.pick(Object.keys(FAULTS));
-        stage.fault(`${fault}: ${to}`, actor.process);
-        await FAULTS[fault](wires[to], random);
-        wires[to].restore();
-      },
-    ),
+  // Two at a time, so that the store of one and the queue of another are away together.
+  play: async (stage, random, signal) => {
+    await Promise.all([disturb(stage, random.fork(), signal), disturb(stage, random.fork(), signal)]);
+  },
 };
+
+function disturb(stage: Stage, random: Random, signal: AbortSignal): Promise<void> {
+  return again(
+    signal,
+    () => random.int(50, 500),
+    async () => {
+      const actor = random.pick(stage.actors);
+      const wires = stage.wires.get(actor);
+      if (!wires) throw new Error(`${actor.name} has no wires.`);
+      const to = random.pick(['store', 'queue'] as const);
+      const fault = random.pick(Object.keys(FAULTS));
+      stage.fault(`${fault}: ${to}`, actor.process);
+      await FAULTS[fault](wires[to], random);
+      wires[to].restore();
+    },
+  );
+}

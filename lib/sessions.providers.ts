@@ -91,7 +91,11 @@ export const SESSIONS_PROVIDERS: Provider[] = [
     },
   ),
 
-  TurnContexts,
+  provide(
+    TurnContexts,
+    [SESSIONS_ROLE, SESSIONS_ADAPTER],
+    (role: ProcessRole, { turns, hints }: SessionsAdapter) => new TurnContexts(role !== 'submit', turns, hints),
+  ),
   provide(
     TurnRuntime,
     [SESSIONS_ADAPTER, SESSIONS_SETTINGS, TURN_QUEUE, TurnRunner, TurnContexts, SessionStore],

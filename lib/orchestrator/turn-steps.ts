@@ -13,8 +13,8 @@ import { type StepInfo, type WaitForOptions } from './turn-context.js';
 /** Ten years. */
 const MAX_WAIT_MS = 315_360_000_000;
 
-/** Whose step the present code runs in. */
-const insideStep = new AsyncLocalStorage<TurnSteps>();
+/** Whose step the present code runs in: a mark, which leads to nothing of the turn in what a step leaves behind. */
+const insideStep = new AsyncLocalStorage<symbol>();
 
 /** The memo of one attempt: what earlier attempts of the turn stored, and what this one adds (BOT-30). */
 export class TurnSteps {
@@ -22,6 +22,7 @@ export class TurnSteps {
   private readonly occurrences = new Map<string, number>();
   /** Steps that have not ended. */
   private readonly running = new Set<Promise<unknown>>();
+  private readonly mark = Symbol('steps');
 
   constructor(
     private readonly turnId: string,
@@ -41,7 +42,7 @@ export class TurnSteps {
     const key = this.nextKey(place, name);
     const known = this.stored.get(keyText(key));
     if (known) return known.value as T;
-    const run = insideStep.run(this, () => this.runOnce(key, work));
+    const run = insideStep.run(this.mark, () => this.runOnce(key, work));
     this.running.add(run);
     const saved = await run.finally(() => this.running.delete(run));
     return saved.value as T;
@@ -56,7 +57,7 @@ export class TurnSteps {
   ): Promise<T> {
     assertName(name, 'signal name');
     assertTimeout(timeoutMs);
-    if (insideStep.getStore() === this) {
+    if (insideStep.getStore() === this.mark) {
       throw new InvalidInputError(
         'waitFor',
         'must not be called inside a step: that would not be stored before the wait is over.',

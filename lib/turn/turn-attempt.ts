@@ -14,7 +14,7 @@ import {
   type TurnWait,
 } from './turn.store.js';
 import { type CancelMode } from './turn.js';
-import { runningTurn } from './running-turn.js';
+import { type RunningTurn, runningTurn } from './running-turn.js';
 import { compareVersions } from './compare-versions.js';
 import { backoffMs, isPermanent } from './turn-retry.js';
 import { userMessage } from './user-message.js';
@@ -48,6 +48,7 @@ export class TurnAttempt {
   private leaseEnd: number;
   private over = false;
   private writer: TurnEventWriter | null = null;
+  private readonly running: RunningTurn;
 
   /** @param claimSentAt when the claim was sent, by `performance.now()`: the lease ran from then at the latest */
   constructor(
@@ -56,6 +57,8 @@ export class TurnAttempt {
     claimSentAt: number,
   ) {
     this.leaseEnd = claimSentAt + runtime.settings.leaseMs;
+    const { sessionId, request } = claimed.turn;
+    this.running = { waitingSessions: [sessionId, ...(request.callers ?? [])] };
   }
 
   /** @param next asks for the lane's next turn in the commit that settles this one */
@@ -79,14 +82,14 @@ export class TurnAttempt {
     try {
       const outcome = await this.execute();
       // From here on the handler is done: it cannot be stopped any more, and its own settle is no news.
-      this.over = true;
+      this.end();
       await this.writer?.close();
       if (outcome instanceof Parked) return await this.park(outcome.wait);
       return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (error) {
       return await this.conclude(error, next).catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
     } finally {
-      this.over = true;
+      this.end();
       this.writer?.drop();
       clearInterval(renewing);
       clearTimeout(limit);
@@ -113,9 +116,8 @@ export class TurnAttempt {
 
   private execute(): Promise<TurnSettlement | Parked> {
     this.controller.signal.throwIfAborted();
-    const { hold, turn } = this.claimed;
-    const waitingSessions = [turn.sessionId, ...(turn.request.callers ?? [])];
-    const running = runningTurn.run({ turnId: turn.id, waitingSessions, isOver: () => this.over }, () =>
+    const { hold } = this.claimed;
+    const running = runningTurn.run(this.running, () =>
       this.runtime.runner.run(this.claimed, {
         signal: this.controller.signal,
         saveStep: (step) => this.whileLeased(() => this.runtime.ledger.saveStep(hold, step)),
@@ -216,6 +218,11 @@ export class TurnAttempt {
       const lost = error instanceof TurnFencedError || performance.now() >= this.leaseEnd;
       if (lost) this.abort({ why: 'lost', error });
     }
+  }
+
+  private end(): void {
+    this.over = true;
+    this.running.waitingSessions = [];
   }
 
   private abort(stop: Stop): void {

@@ -1,26 +1,88 @@
+import { isTerminal, type Turn } from './turn.js';
+import { type TurnHints, type TurnLedger } from './turn.store.js';
+
 const KEEP_AT_MOST = 10_000;
+/** Between looks at turns of whose end no hint told. */
+const LOOK_MS = 60_000;
+
+interface Kept {
+  readonly context: Readonly<Record<string, unknown>>;
+  /** By `performance.now()`. */
+  readonly since: number;
+}
 
 /**
- * The `context` that callers of this process gave with their turns, until the turn's last attempt here. Never stored:
- * an attempt elsewhere, or after a restart, does without (BOT-02).
+ * The `context` that callers of this process gave with their turns, until these are over, wherever and however they end.
+ * Never stored: an attempt elsewhere, or after a restart, does without (BOT-02).
  */
 export class TurnContexts {
-  private readonly kept = new Map<string, Readonly<Record<string, unknown>>>();
+  private readonly kept = new Map<string, Kept>();
+  private unsubscribe: (() => void) | null = null;
+  private timer: NodeJS.Timeout | null = null;
 
+  /** @param runsTurns whether this process does; otherwise nobody would ask for what was kept, and nothing is */
+  constructor(
+    private readonly runsTurns: boolean,
+    private readonly ledger: Pick<TurnLedger, 'get'>,
+    private readonly hints: TurnHints,
+    private readonly lookMs = LOOK_MS,
+  ) {}
+
+  /** Before the turn is accepted, since its attempt may begin at once. */
   keep(turnId: string, context: Record<string, unknown>): void {
-    this.kept.set(turnId, Object.freeze({ ...context }));
-    // Turns that ran in another process are never dropped here; the oldest make room.
+    if (!this.runsTurns) return;
+    this.kept.set(turnId, { context: Object.freeze({ ...context }), since: performance.now() });
+    this.unsubscribe ??= this.hints.subscribe((changed, turn) => this.hear(changed, turn));
+    this.timer ??= this.lookLater();
     for (const oldest of this.kept.keys()) {
       if (this.kept.size <= KEEP_AT_MOST) break;
-      this.kept.delete(oldest);
+      this.drop(oldest);
     }
   }
 
   get(turnId: string): Readonly<Record<string, unknown>> | undefined {
-    return this.kept.get(turnId);
+    return this.kept.get(turnId)?.context;
   }
 
   drop(turnId: string): void {
     this.kept.delete(turnId);
+    if (this.kept.size === 0) this.close();
+  }
+
+  close(): void {
+    this.kept.clear();
+    this.unsubscribe?.();
+    this.unsubscribe = null;
+    if (this.timer) clearTimeout(this.timer);
+    this.timer = null;
+  }
+
+  private hear(turnId: string, turn?: Turn): void {
+    if (!this.kept.has(turnId)) return;
+    if (turn && isTerminal(turn.status)) this.drop(turnId);
+    // This process's own worker may drop it in a moment.
+    else setImmediate(() => void this.look(turnId));
+  }
+
+  private async look(turnId: string): Promise<void> {
+    if (!this.kept.has(turnId)) return;
+    // The store is away for a moment: the next look finds it.
+    const turn = await this.ledger.get(turnId).catch(() => undefined);
+    if (turn === null || (turn && isTerminal(turn.status))) this.drop(turnId);
+  }
+
+  private lookLater(): NodeJS.Timeout {
+    return setTimeout(() => void this.lookAtOld(), this.lookMs).unref();
+  }
+
+  /** One after the other; younger ones may not have been accepted yet. */
+  private async lookAtOld(): Promise<void> {
+    const { timer } = this;
+    const before = performance.now() - this.lookMs;
+    for (const [turnId, { since }] of this.kept) {
+      if (since > before) break;
+      await this.look(turnId);
+    }
+    if (this.timer === timer) this.timer = this.lookLater();
   }
 }

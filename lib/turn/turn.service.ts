@@ -160,6 +160,7 @@ export class TurnService {
 
   /** Ends the waiting of every caller with ShuttingDownError, and every stream of events. */
   async close(): Promise<void> {
+    this.runtime.contexts.close();
     await Promise.all([this.waiter.close(), this.readers.close()]);
   }
 

@@ -8,6 +8,7 @@ import { prf07 } from './prf-07.js';
 import { prf08 } from './prf-08.js';
 import { prf09 } from './prf-09.js';
 import { prf11 } from './prf-11.js';
+import { prf12 } from './prf-12.js';
 
 /** In the order in which they run on a store. */
-export const BENCHMARKS: readonly Benchmark[] = [prf01, prf03, prf04, prf11, prf06, prf07, prf09, prf08, growth];
+export const BENCHMARKS: readonly Benchmark[] = [prf01, prf03, prf04, prf11, prf12, prf06, prf07, prf09, prf08, growth];

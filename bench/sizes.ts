@@ -32,6 +32,14 @@ export interface Sizes {
     readonly unfair: { readonly hot: number; readonly others: number };
   };
   readonly streams: { readonly readers: number; readonly tokens: number };
+  /** Turns of every kind in every session, again and again. */
+  readonly memory: {
+    readonly sessions: number;
+    /** Each after another turn of each kind in each session. */
+    readonly samples: number;
+    /** Samples that do not count. */
+    readonly warmUp: number;
+  };
   readonly growth: {
     /** Of each point in a round. */
     readonly operations: number;
@@ -50,6 +58,7 @@ export const FULL: Sizes = {
   history: { sessions: 20, short: 10, long: 1000, pruning: 110, turns: 10 },
   lanes: { sessions: 1000, turns: 10, idle: { sessions: 100, turns: 10 }, unfair: { hot: 1000, others: 100 } },
   streams: { readers: 100, tokens: 2000 },
+  memory: { sessions: 1000, samples: 10, warmUp: 1 },
   growth: {
     operations: 100,
     turns: [10, 30, 100, 300, 1000, 3000, 10_000],
@@ -68,5 +77,6 @@ export const QUICK: Sizes = {
   history: { sessions: 4, short: 10, long: 150, pruning: 105, turns: 5 },
   lanes: { sessions: 20, turns: 5, idle: { sessions: 5, turns: 4 }, unfair: { hot: 50, others: 10 } },
   streams: { readers: 5, tokens: 100 },
+  memory: { sessions: 20, samples: 4, warmUp: 1 },
   growth: { operations: 5, turns: [10, 150], messages: [10, 1000], bytes: [1000, 100_000] },
 };

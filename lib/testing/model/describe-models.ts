@@ -15,7 +15,7 @@ import { type FastCheck, type RunBudget, type SequentialModel, type Specimen } f
  * in `fc.configureGlobal({ numRuns: 10_000 })`, with `seed` for the same ones again.
  */
 const RUNS = 100;
-const BUDGET_MS = 3000;
+const BUDGET_MS = 2000;
 const TEST_TIME_LIMIT_MS = 900_000;
 
 /** Random operations against plain models: one after the other, and of several clients at once. */

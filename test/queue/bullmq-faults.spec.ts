@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { createPostgresBackend } from 'bullmq';
 import { bullmqQueue, type BullmqQueue, type BullmqQueueOptions } from 'nestjs-agent-sessions/bullmq';
+import { ClosingPostgres } from '../support/closing-postgres.js';
 import { Echo } from '../support/application.js';
 import { eventually } from '../support/eventually.js';
 import { PrivateRedis } from '../support/private-redis.js';
@@ -165,6 +166,31 @@ describePostgres('bullmqQueue on PostgreSQL', () => {
     await eventually(() => heard.includes('s'));
     await queue.close();
     await proxy.stop();
+  });
+
+  it('TRN-22 outlives a server that is stopped just when BullMQ has connected', async () => {
+    const [proxy, closing] = [await TcpProxy.start(POSTGRES.url), await ClosingPostgres.start()];
+    const queue = bullmqQueue(options({ migrate: true, connectionString: proxy.url }));
+    const heard: string[] = [];
+    await queue.process(async (id) => void heard.push(id));
+    await queue.ring('before');
+    await eventually(() => heard.includes('before'));
+
+    proxy.leadTo(closing.url);
+    proxy.cut();
+    proxy.restore();
+    await eventually(() => closing.connections >= 3);
+    proxy.leadTo(POSTGRES.url);
+
+    await eventually(() =>
+      queue
+        .ring('after')
+        .then(() => true)
+        .catch(() => false),
+    );
+    await eventually(() => heard.includes('after'));
+    await queue.close();
+    await Promise.all([proxy.stop(), closing.stop()]);
   });
 
   it('TRN-22 begins to work though the connection of another process is half-open since it looked at the tables', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { ClosingPostgres } from '../support/closing-postgres.js';
 import { eventually } from '../support/eventually.js';
 import { openWithTurn, succeeds, unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
@@ -42,6 +43,23 @@ describeServers('a server that fails', (server) => {
     proxy.restore();
     await expect(store.init?.()).resolves.toBeUndefined();
   });
+
+  if (type === 'postgres') {
+    it('NST-05 that is stopped just when somebody has connected is an error of a call, and not the end of the process', async () => {
+      const { turn } = await openWithTurn(store, sessionId);
+      const closing = await ClosingPostgres.start();
+      proxy.leadTo(closing.url);
+      proxy.cut();
+      proxy.restore();
+      for (let call = 0; call < 5; call += 1) await Promise.allSettled([store.ping(), store.ping()]);
+      expect(closing.connections).toBeGreaterThan(5);
+
+      proxy.leadTo(url);
+      await succeeds(() => store.ping());
+      expect(await store.turns.get(turn.id)).toMatchObject({ id: turn.id });
+      await closing.stop();
+    });
+  }
 
   it('NST-05 is never taken for "not found" while it is gone, and goes on where it was when it is back', async () => {
     const { turn } = await openWithTurn(store, sessionId);

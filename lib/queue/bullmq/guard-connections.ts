@@ -1,21 +1,25 @@
 import { type Queue, type Worker } from 'bullmq';
+import { guardClient, guardPool, type PgClient, type PgPool } from '../../common/pg-clients.js';
 
-/** What BullMQ has of `pg` when PostgreSQL is its backend. */
-interface Pool {
-  on(event: 'connect', listener: (client: { on(event: 'error', listener: () => void): void }) => void): void;
+/** What BullMQ has of `pg` when PostgreSQL is its backend: a pool, and what it makes a client of its own with, to listen. */
+interface PostgresConnection {
+  readonly pool?: PgPool;
+  pgModule?: { readonly Client: new (...args: never[]) => PgClient };
 }
 
-const guarded = new WeakSet<Pool>();
-
-/**
- * While BullMQ's PostgreSQL backend looks at its tables nobody listens for errors of that connection: one that breaks just
- * then would end the process. What was asked of it is rejected in any case, so nothing is lost by not hearing of it twice.
- */
+/** A PostgreSQL that goes away just after BullMQ has connected, or while it looks at its tables, must not end the process. */
 export function guardConnections(part: Queue | Worker): void {
-  const { connection } = part.getBackend() as { readonly connection?: { readonly pool?: Pool } };
-  const pool = connection?.pool;
-  // The application's own pool comes again with each queue and worker.
-  if (!pool || guarded.has(pool)) return;
-  guarded.add(pool);
-  pool.on('connect', (client) => client.on('error', () => undefined));
+  const { connection } = part.getBackend() as { readonly connection?: PostgresConnection };
+  if (connection?.pool) guardPool(connection.pool);
+  if (!connection?.pgModule) return;
+  const { Client } = connection.pgModule;
+  class GuardedClient extends Client {
+    constructor(...args: never[]) {
+      super(...args);
+      guardClient(this);
+    }
+  }
+  connection.pgModule = Object.create(connection.pgModule, { Client: { value: GuardedClient } }) as {
+    Client: typeof Client;
+  };
 }

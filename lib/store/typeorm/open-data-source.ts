@@ -1,4 +1,5 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
+import { guardPool, type PgPool } from '../../common/pg-clients.js';
 import { loadPeer } from '../../common/load-peer.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
@@ -18,13 +19,17 @@ export async function openDataSource(
   given: DataSource | DataSourceOptions,
   timeoutMs: number,
 ): Promise<OpenDataSource> {
-  if (isDataSource(given) && given.isInitialized) return { dataSource: given, close: async () => {} };
+  if (isDataSource(given) && given.isInitialized) {
+    guardConnections(given);
+    return { dataSource: given, close: async () => {} };
+  }
   const ours = await newDataSource(withConnectTimeout(optionsOf(given), timeoutMs));
   await connect(ours, timeoutMs);
   if (!isDataSource(given)) return { dataSource: ours, close: () => ours.destroy() };
   // The server answers. The application's DataSource may have migrations of its own to run, which take their time.
   await ours.destroy();
   await given.initialize();
+  guardConnections(given);
   return { dataSource: given, close: () => given.destroy() };
 }
 
@@ -33,11 +38,17 @@ export async function connect(dataSource: DataSource, timeoutMs: number): Promis
   const connecting = dataSource.initialize();
   try {
     await new Deadline(timeoutMs).wait(connecting);
+    guardConnections(dataSource);
   } catch (cause) {
     void connecting.then(() => dataSource.destroy()).catch(() => {});
     const { title } = dialectOf(dataSource.options);
     throw new StoreUnavailableError(`The ${title} store could not be reached.`, { cause, maybeApplied: false });
   }
+}
+
+/** A PostgreSQL that goes away just after TypeORM has connected must not end the process. */
+function guardConnections({ driver, options }: DataSource): void {
+  if (options.type === 'postgres') guardPool((driver as unknown as { readonly master: PgPool }).master);
 }
 
 /** For connections of our own, unless the application says how long: one that is never answered would stay for ever. */

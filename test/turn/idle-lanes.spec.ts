@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { placeOfRings } from '../support/bullmq.js';
 import { eventually } from '../support/eventually.js';
 import { Heap } from '../support/heap.js';
-import { MARIADB, REDIS, TEST_SERVERS, type TestServer } from '../support/servers.js';
+import { MARIADB, POSTGRES, REDIS, TEST_SERVERS, type TestServer } from '../support/servers.js';
 import { serverStore, sqliteOptions, temporaryFolder } from '../support/stores.js';
 
 const PROGRAM = join(import.meta.dirname, 'fixtures/lanes.mjs');
@@ -142,7 +142,8 @@ describe.each(SETUPS)('idle lanes: $name', ({ name, setup }) => {
   }, 90_000);
 });
 
-describe.each(SETUPS.filter(({ name }) => name !== 'memory' && name !== 'sqlite'))(
+// MariaDB's rings would be in Redis, and its store holds in one process what it holds in two.
+describe.each(SETUPS.filter(({ name }) => name === POSTGRES.name || name === REDIS.name))(
   'idle lanes of several processes: $name',
   ({ setup }) => {
     it('PRF-12 hold nothing in the one that took their turns, nor in the one that ran them', async () => {

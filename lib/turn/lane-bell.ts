@@ -12,6 +12,7 @@ const PATIENCE_MS = 1000;
 export class LaneBell {
   private readonly logger = new Logger(LaneBell.name);
   private failing = false;
+  private isTold = false;
   /** Sessions that were rung for, without an answer yet. */
   private readonly unanswered = new Set<string>();
 
@@ -50,6 +51,7 @@ export class LaneBell {
     try {
       await this.queue.ring(sessionId, delayMs);
       this.failing = false;
+      this.isTold = false;
     } catch (error) {
       this.failed(error);
     } finally {
@@ -57,14 +59,15 @@ export class LaneBell {
     }
   }
 
-  /** Once per outage. */
+  /** Told once per outage, which ends with a ring that is heard: a full server answers, and takes nothing. */
   private failed(error: unknown): void {
-    if (!this.failing) {
+    this.failing = true;
+    if (!this.isTold) {
       this.logger.error(
         'Could not ring for a lane; its turn is stored, and the lane will be looked at again.',
         String(error),
       );
     }
-    this.failing = true;
+    this.isTold = true;
   }
 }

@@ -20,7 +20,10 @@ export interface TurnQueue {
   resume(): Promise<void>;
   /** Pauses, waits for the handlers that run, and lets go of everything. */
   close(): Promise<void>;
-  /** Resolves when the queue answers, for health checks. */
+  /**
+   * Resolves when the queue answers: for health checks, and for a process whose ring was not heard, which leaves lanes to
+   * others until then. Without it none does.
+   */
   ping?(): Promise<void>;
 }
 

@@ -51,6 +51,33 @@ it('TRN-21 a process whose queue does not answer leaves the lanes to others, unt
   expect(await deaf.ringDue()).toBe(3);
 });
 
+it('TRN-21 a queue that answers but takes no rings is told of once, and rung again', async () => {
+  const { ledger, elapse } = await forgottenLanes(3);
+  const told: string[] = [];
+  Logger.overrideLogger({ log: () => undefined, warn: () => undefined, error: (text: string) => void told.push(text) });
+  let isFull = true;
+  const ring = async (): Promise<void> => {
+    if (isFull) throw new Error('out of memory');
+  };
+  const bell = new LaneBell({ ring, ping: async () => undefined });
+  const reconciler = new LaneReconciler({ ledger, bell } as TurnRuntime);
+  try {
+    for (const outage of [1, 2]) {
+      isFull = true;
+      for (let look = 0; look < 3; look += 1) {
+        expect(await reconciler.ringDue()).toBe(3);
+        elapse(60_000);
+      }
+      expect(told).toHaveLength(outage);
+      isFull = false;
+      await reconciler.ringDue();
+      elapse(60_000);
+    }
+  } finally {
+    Logger.overrideLogger(false);
+  }
+});
+
 it('TRN-11 the reconciler rings for every lane that is due, however many wait for it at once', async () => {
   const { ledger, lanes } = await forgottenLanes(1200);
   const rung: string[] = [];

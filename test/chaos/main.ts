@@ -3,15 +3,20 @@ import { parseOptions, USAGE, UsageError } from './chaos-options.js';
 import { complaintOf, lineOf, tableOf } from './report.js';
 import { runChaos, type RunResult } from './run.js';
 
+const interrupted = new AbortController();
+// A second one ends the process at once.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+
 try {
-  process.exitCode = await main(process.argv.slice(2));
+  process.exitCode = await main(process.argv.slice(2), interrupted.signal);
 } catch (error) {
   const theirs = error instanceof UsageError;
-  console.error(theirs ? `${error.message}\nSee --help.` : error);
+  if (theirs) console.error(`${error.message}\nSee --help.`);
+  else console.error(interrupted.signal.aborted ? 'Interrupted.' : error);
   process.exitCode = theirs ? 2 : 1;
 }
 
-async function main(args: string[]): Promise<number> {
+async function main(args: string[], stop: AbortSignal): Promise<number> {
   const runs = parseOptions(args);
   if (!runs) {
     console.log(USAGE);
@@ -22,7 +27,7 @@ async function main(args: string[]): Promise<number> {
   console.log(`Seed ${runs[0].seed}, ${runs.length} ${runs.length === 1 ? 'run' : 'runs'}.`);
   const results: RunResult[] = [];
   for (const run of runs) {
-    const result = await runChaos(run);
+    const result = await runChaos(run, stop);
     results.push(result);
     console.log(lineOf(result));
     if (result.folder) console.error(complaintOf(result));

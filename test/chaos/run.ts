@@ -23,32 +23,47 @@ export interface Run {
 
 export interface RunResult extends Run {
   readonly verdict: Verdict;
-  /** What actors did without having been asked for. */
+  /** What actors did without having been asked for, or that there was nothing to judge. */
   readonly failures: readonly Error[];
   readonly seconds: number;
   /** Where the histories are, when something is wrong with them. */
   readonly folder?: string;
 }
 
-/** One scenario on one store: load and faults, then rest, then the verdict. */
-export async function runChaos(run: Run): Promise<RunResult> {
+/**
+ * One scenario on one store: load and faults, then rest, then the verdict.
+ * @param stop when aborted, everything ends at once and leaves nothing behind, and its reason is thrown
+ */
+export async function runChaos(run: Run, stop: AbortSignal): Promise<RunResult> {
+  stop.throwIfAborted();
+  const folder = mkdtempSync(join(tmpdir(), `chaos-${run.scenario.name}-${run.store}-`));
+  const result = await playIn(folder, run, stop).catch((error: unknown) => {
+    if (!stop.aborted) throw new Error(`The run broke off; what it wrote is in ${folder}.`, { cause: error });
+    rmSync(folder, { recursive: true });
+    throw error;
+  });
+  if (result.verdict.violations.length > 0 || result.failures.length > 0) return { ...result, folder };
+  rmSync(folder, { recursive: true });
+  return result;
+}
+
+async function playIn(folder: string, run: Run, stop: AbortSignal): Promise<RunResult> {
   const { scenario, store, seed, seconds } = run;
   const random = new Random(seed);
-  const folder = mkdtempSync(join(tmpdir(), `chaos-${scenario.name}-${store}-`));
-  const stage = await Stage.open(store, folder, scenario.stage(random.fork()), random.fork());
+  const stage = await Stage.open(store, folder, scenario.stage(random.fork()), random.fork(), stop);
   try {
-    await scenario.play(stage, random.fork(), AbortSignal.timeout(seconds * 1000));
-    const leftovers = await comeToRest(stage);
+    const over = AbortSignal.timeout(seconds * 1000);
+    await scenario.play(stage, random.fork(), AbortSignal.any([over, stop]));
+    stop.throwIfAborted();
+    const leftovers = await comeToRest(stage, stop);
     await stage.stop();
     const contents = { sessions: await readSessions(stage.place, stage.sessions), leftovers };
     writeFileSync(join(folder, 'contents.json'), JSON.stringify(contents));
     // What a worker on a file held is free as soon as its process is gone.
     const leaseMs = store === 'sqlite' ? null : LEASE_MS;
     const verdict = checkHistory(readHistory(folder), contents, { leaseMs });
-    const { failures } = stage;
-    if (verdict.violations.length > 0 || failures.length > 0) return { ...run, verdict, failures, folder };
-    rmSync(folder, { recursive: true });
-    return { ...run, verdict, failures };
+    const nothing = verdict.attempts === 0 ? [new Error('No handler began: nothing was proved.')] : [];
+    return { ...run, verdict, failures: [...stage.failures, ...nothing] };
   } finally {
     await stage.close();
   }
@@ -59,12 +74,13 @@ export async function runChaos(run: Run): Promise<RunResult> {
  * what stands still.
  * @returns what is left over then
  */
-async function comeToRest(stage: Stage): Promise<readonly string[]> {
+async function comeToRest(stage: Stage, stop: AbortSignal): Promise<readonly string[]> {
   const store = stage.place.openStore();
   await store.init?.();
   try {
     const giveUp = performance.now() + REST_LIMIT_MS;
     for (;;) {
+      stop.throwIfAborted();
       const idle = stage.silence() && (await store.turns.lanes({ limit: 1 })).lanes.length === 0;
       const leftovers = await stage.place.leftovers();
       if ((idle && leftovers.length === 0) || performance.now() > giveUp || stage.failures.length > 0) return leftovers;

@@ -22,6 +22,7 @@ import { Client } from './client.js';
 
 const setup = JSON.parse(process.argv[2]) as ActorSetup;
 const history = new HistoryFile(setup.folder, setup.process);
+process.once('disconnect', () => process.exit(2));
 
 @Module({
   imports: [
@@ -60,7 +61,6 @@ function tell(message: ActorMessage): void {
 
 const app = await NestFactory.createApplicationContext(ActorModule, { logger: ['warn', 'error'] });
 app.enableShutdownHooks(['SIGTERM']);
-process.once('disconnect', () => process.exit(2));
 const quiet = new AbortController();
 process.on('message', (order: ActorOrder) => {
   if (order === 'be quiet') quiet.abort();

@@ -17,6 +17,8 @@ export class ActorProcess {
   private isQuiet = false;
   /** Its end was asked for. */
   private leaving = false;
+  /** It begins no other life. */
+  private isOver = false;
 
   /**
    * @param setup of a life
@@ -38,7 +40,7 @@ export class ActorProcess {
   /** Begins another life, and another one while the store is not there in time, as a supervisor does. Resolves when it runs. */
   async start(): Promise<void> {
     const giveUp = performance.now() + START_LIMIT_MS;
-    while (!(await this.begin())) {
+    while (!this.isOver && !(await this.begin())) {
       if (this.leaving) return;
       if (performance.now() > giveUp) return this.fail('did not start in time');
     }
@@ -49,6 +51,12 @@ export class ActorProcess {
     this.leaving = true;
     this.child?.kill('SIGKILL');
     await this.ended;
+  }
+
+  /** Kills it for good. */
+  async end(): Promise<void> {
+    this.isOver = true;
+    await this.kill();
   }
 
   /** Stands still, as under a debugger or on a machine that is out of breath. */
@@ -76,7 +84,8 @@ export class ActorProcess {
   /** It shall submit nothing any more. @returns whether it does so */
   silence(): boolean {
     const order: ActorOrder = 'be quiet';
-    if (!this.isQuiet) this.child?.send(order);
+    // One that has just died is heard of otherwise.
+    if (!this.isQuiet) this.child?.send(order, () => undefined);
     return this.isQuiet;
   }
 

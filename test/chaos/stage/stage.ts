@@ -46,12 +46,21 @@ export class Stage {
     readonly folder: string,
     private readonly options: StageOptions,
     private readonly random: Random,
+    private readonly interrupted: AbortSignal,
   ) {
     this.history = new HistoryFile(folder, 'driver');
+    interrupted.addEventListener('abort', this.end);
   }
 
-  static async open(store: StoreName, folder: string, options: StageOptions, random: Random): Promise<Stage> {
-    const stage = new Stage(await Place.open(store, folder), folder, options, random);
+  /** @param interrupted kills everybody for good */
+  static async open(
+    store: StoreName,
+    folder: string,
+    options: StageOptions,
+    random: Random,
+    interrupted: AbortSignal,
+  ): Promise<Stage> {
+    const stage = new Stage(await Place.open(store, folder), folder, options, random, interrupted);
     try {
       await stage.createSessions();
       await stage.addActors();
@@ -118,10 +127,15 @@ export class Stage {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.actors.map((actor) => actor.kill()));
+    this.interrupted.removeEventListener('abort', this.end);
+    await Promise.all(this.actors.map((actor) => actor.end()));
     await Promise.all([...this.wires.values()].flatMap(({ store, queue }) => [store.stop(), queue.stop()]));
     await this.place.close();
   }
+
+  private readonly end = (): void => {
+    for (const actor of this.actors) void actor.end();
+  };
 
   private async createSessions(): Promise<void> {
     const adapter = this.place.openStore();

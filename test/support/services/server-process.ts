@@ -8,8 +8,9 @@ import { join } from 'node:path';
 const START_LIMIT_MS = 30_000;
 const LOOK_EVERY_MS = 50;
 
-/** Stops the server when this process is gone, however it went: its end of the pipe closes then. */
-const WITH_ITS_PARENT = '"$@" </dev/null & server=$!; cat >/dev/null; kill -s "$STOP_SIGNAL" $server; wait $server';
+/** Stops the server when this process is gone, however it went: its end of the pipe closes then. Ctrl-C is for this process. */
+const WITH_ITS_PARENT =
+  'trap "" INT; "$@" </dev/null & server=$!; cat >/dev/null; kill -s "$STOP_SIGNAL" $server; wait $server';
 
 export interface ServerCommand {
   readonly program: string;
@@ -73,7 +74,7 @@ async function untilItAnswers(
 }
 
 async function stop(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null) return;
+  if (server.exitCode !== null || server.signalCode !== null) return;
   const exited = once(server, 'exit');
   server.stdin?.end();
   await exited;

@@ -23,13 +23,14 @@ export interface ScriptChances {
 
 export function writeScript(random: Random, { failure, wait }: ScriptChances): Script {
   const troubled = random.chance(failure);
+  const fails = troubled && random.chance(0.3);
   return {
     steps: random.int(0, 4),
     // Some outlast the lease, so that it must be renewed.
     stepMs: random.chance(0.03) ? random.int(300, 1000) : random.int(0, 15),
     emits: random.int(0, 3),
-    failures: troubled ? random.int(0, 2) : 0,
-    fails: troubled && random.chance(0.3),
+    failures: troubled ? random.int(fails ? 0 : 1, 2) : 0,
+    fails,
     waitMs: random.chance(wait) ? random.int(100, 2000) : null,
     listens: random.chance(0.5),
   };

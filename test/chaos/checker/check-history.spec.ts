@@ -640,6 +640,11 @@ describe('checkHistory', () => {
         (story) => story.remove(story.notes('event')[1]),
       ],
       [
+        'TRN-32 sees that a reader was not given the first events',
+        /reader reader-2 was given event 3 first/,
+        (story) => given(story, 3, 'attempt'),
+      ],
+      [
         'TRN-32 sees that a reader was given an event twice',
         /reader reader-2 was given event 1 .* after event 1/,
         (story) => {
@@ -676,6 +681,55 @@ describe('checkHistory', () => {
         (story) => given(story, 5, 'settled', story.call('settle', { turnId: 'turn-1' }).sent.at - 10),
       ],
     ]);
+  });
+
+  describe('scripts', () => {
+    const AS_IT_WAS = { steps: 1, emits: 1, failures: 1, fails: false };
+    const tell = (story: Forgery, key: string, script: object): void => {
+      story.turn(key).request.input.metadata = { ...AS_IT_WAS, ...script };
+    };
+
+    forgeries('scripts', [
+      ['TRN-11 sees that a turn failed that was not to', /turn-6 .* was not to fail/, (story) => tell(story, 'b4', {})],
+      [
+        'TRN-11 sees an answer of a turn that was to fail',
+        /was to fail/,
+        (story) => tell(story, 'a1', { fails: true }),
+      ],
+      [
+        'TRN-11 sees that an attempt succeeded that was to fail',
+        /failed 1 times; 2 were to be/,
+        (story) => tell(story, 'a1', { failures: 2 }),
+      ],
+      [
+        'BOT-30 sees an answer without a step',
+        /ended with 2 stored steps; 3 were to be/,
+        (story) => tell(story, 'a1', { steps: 3 }),
+      ],
+      [
+        'TRN-30 sees that an event was never sent to the store',
+        /1 events were stored with fence 2; 2 were to be/,
+        (story) => tell(story, 'a1', { emits: 2 }),
+      ],
+    ]);
+
+    it('TRN-30 finds nothing wrong with turns that did what they were told', () => {
+      const { violations } = judge((story) => {
+        tell(story, 'a1', {});
+        tell(story, 'b4', { fails: true });
+        tell(story, 'b5', {});
+      });
+      expect(violations).toEqual([]);
+    });
+
+    it('TRN-30 finds nothing wrong with events that could not be stored', () => {
+      const { violations } = judge((story) => {
+        tell(story, 'a1', { emits: 4 });
+        const batch = { ...story.call('append', { fence: 2 }).sent.args, number: 2, count: 3 };
+        story.add(story.call('settle', { turnId: 'turn-1' }).sent.at - 10, 'worker-1', 'append', batch);
+      });
+      expect(violations).toEqual([]);
+    });
   });
 
   describe('signals', () => {

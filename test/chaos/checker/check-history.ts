@@ -9,6 +9,7 @@ import { idle } from './rules/idle.js';
 import { messages } from './rules/messages.js';
 import { order } from './rules/order.js';
 import { progress } from './rules/progress.js';
+import { scripts } from './rules/scripts.js';
 import { settledOnce } from './rules/settled-once.js';
 import { signals } from './rules/signals.js';
 import { steps } from './rules/steps.js';
@@ -87,6 +88,7 @@ function rulesFor({ stallMs, leaseMs }: Limits, stalls: ReturnType<typeof longes
     handlers,
     checkpoints,
     messages,
+    scripts,
     steps,
     events,
     signals,

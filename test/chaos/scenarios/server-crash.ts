@@ -2,7 +2,8 @@ import { again, rested, type Scenario, USUAL } from './scenario.js';
 
 export const serverCrash: Scenario = {
   name: 'server-crash',
-  about: 'Redis is killed (SIGKILL), PostgreSQL killed or restarted, every few seconds, and comes back with its data',
+  about:
+    'Redis is killed (SIGKILL), PostgreSQL shut down at once or restarted, every few seconds, and comes back with its data',
   stores: ['redis', 'postgres'],
   stage: () => ({ load: USUAL }),
   play: (stage, random, signal) =>

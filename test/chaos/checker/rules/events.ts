@@ -60,6 +60,8 @@ function* notMore(turn: TurnRun): Generator<string> {
 
 function* read(turn: TurnRun, reader: string, given: readonly EventNote[]): Generator<string> {
   const place = `${show.turn(turn)}: reader ${reader}`;
+  // None resumes.
+  if (given[0].offset !== 1) yield `${place} was given event ${given[0].offset} first`;
   for (const [index, { offset, name, at, process }] of given.entries()) {
     const before = index === 0 ? undefined : given[index - 1];
     const event = `event ${offset} (${name}) at ${at} in ${process}`;

@@ -1,0 +1,40 @@
+import { type Script } from '../../actor/script.js';
+import { type DoneCall, isDone, mayBeDone } from '../calls.js';
+import { show } from '../describe.js';
+import { type Run, type TurnRun } from '../run.js';
+import { isSuccessful } from './checkpoints.js';
+
+/** A turn ends as its message tells its handler to, however often it was begun (TRN-11, TRN-30, BOT-30). */
+export function* scripts(run: Run): Generator<string> {
+  for (const turn of run.turns.values()) {
+    const { stored } = turn;
+    const script = stored?.request.input.metadata as Script | undefined;
+    if (!stored || !script) continue;
+    if (stored.status === 'failed' && !script.fails) yield `${show.turn(turn)} was not to fail`;
+    if (isSuccessful(stored)) yield* success(turn, script, stored.failures);
+  }
+}
+
+function* success(turn: TurnRun, { fails, failures, steps, emits }: Script, failed: number): Generator<string> {
+  if (fails) yield `${show.turn(turn)} was to fail`;
+  if (failed < failures) yield `${show.turn(turn)} failed ${failed} times; ${failures} were to be`;
+  const saves = turn.fenced.filter((call) => call.op === 'saveStep').filter(mayBeDone);
+  const saved = new Set(saves.map(({ args }) => args.step)).size;
+  if (saved < steps) yield `${show.turn(turn)} ended with ${saved} stored steps; ${steps} were to be`;
+  yield* emitted(turn, steps * emits);
+}
+
+/** What the attempt that succeeded has emitted is stored, unless the store was away for too long. */
+function* emitted(turn: TurnRun, expected: number): Generator<string> {
+  const settle = turn.fenced.find((call) => call.op === 'settle' && isDone(call));
+  if (!settle) return;
+  const { fence } = settle.args;
+  const appends = turn.fenced.filter((call) => call.op === 'append').filter(({ args }) => args.fence === fence);
+  const stored = new Map(
+    (appends.filter(isDone) as DoneCall<'append'>[]).map(({ args: { number, count } }) => [number, count]),
+  );
+  if (appends.some(({ args }) => !stored.has(args.number))) return;
+  const count = [...stored.values()].reduce((sum, one) => sum + one, 0);
+  if (count !== expected)
+    yield `${show.turn(turn)}: ${count} events were stored with fence ${fence}; ${expected} were to be`;
+}

@@ -25,7 +25,7 @@ export function accept(store: Store, request: AcceptTurn): AcceptedTurn {
   if (isAnyOf(store, sessionId, 'draining')) throw new LaneDrainingError(sessionId);
   const head = headOf(store, sessionId);
   if (head) makeWay(store, head, request);
-  const queued = [...store.turns.by('open', [sessionId])].filter(({ turn }) => turn.status === 'queued');
+  const queued = [...store.turns.by('open', [sessionId])].filter(({ turn }) => !hasBegun(turn));
   if (queued.length >= maxQueued) throw new LaneFullError(sessionId, maxQueued);
 
   const lane = store.lanes.get(sessionId) ?? newLane(store, sessionId);
@@ -68,14 +68,19 @@ function makeWay(store: Store, head: TurnRow, { id, sessionId, whenBusy }: Accep
   }
   if (whenBusy === 'latest' || whenBusy === 'replace') {
     for (const row of store.turns.by('open', [sessionId])) {
-      if (row.turn.status === 'queued') endTurn(store, row, { status: 'superseded', supersededBy: id });
+      if (!hasBegun(row.turn)) endTurn(store, row, { status: 'superseded', supersededBy: id });
     }
   }
   if (whenBusy === 'interrupt' || whenBusy === 'rollback' || whenBusy === 'replace') {
     const mode = whenBusy === 'replace' ? 'interrupt' : whenBusy;
     if (turn.status === 'running') markTurn(store, head, mode);
-    if (turn.status === 'waiting') stopTurn(store, head, mode);
+    else if (hasBegun(turn)) stopTurn(store, head, mode);
   }
+}
+
+/** Whether it holds the lane, also while it is queued again. */
+function hasBegun({ startedAt }: Turn): boolean {
+  return startedAt !== undefined;
 }
 
 function newTurn(store: Store, request: AcceptTurn, position: number): Turn {

@@ -18,10 +18,9 @@ export function endTurn(store: Store, row: TurnRow, fields: Partial<Turn>): Turn
   return changeTurn(store, row, { ...over, ...fields, settledAt: store.time() });
 }
 
-/** Cancels a turn that has no worker. One that began keeps what the user said, when it is interrupted. */
+/** Cancels a turn that has no worker; interrupted, what the user said stays. */
 export function stopTurn(store: Store, row: TurnRow, mode: CancelMode): Turn {
-  const { sessionId, status } = row.turn;
-  if (mode === 'interrupt' && status !== 'queued') appendMessages(store, sessionId, [userMessage(row.turn)], row.turn);
+  if (mode === 'interrupt') appendMessages(store, row.turn.sessionId, [userMessage(row.turn)], row.turn);
   return endTurn(store, row, { status: 'cancelled' });
 }
 

@@ -60,7 +60,7 @@ function cancel(store: Store, turnId: string, mode: CancelMode): ChangedLane {
   if (!isOpen(row.turn)) return { turn: row.turn, ring: false };
   if (status === 'running') return { turn: markTurn(store, row, mode), ring: false };
   const wasHead = headOf(store, sessionId)?.turn.id === turnId;
-  const turn = stopTurn(store, row, mode);
+  const turn = stopTurn(store, row, status === 'waiting' ? mode : 'cancel');
   return { turn, ring: wasHead && watch(store, store.lanes.get(sessionId)!) };
 }
 

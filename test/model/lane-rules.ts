@@ -102,9 +102,17 @@ const RULES = {
     const { stops, supersedes } = isNew && !isRefusal(answer) ? POLICIES[action.whenBusy] : {};
     return before.turns.every((was, n) => {
       const is = after.turns[n];
-      if (was.status === 'queued') return is.status === (supersedes ? 'superseded' : 'queued');
+      if (isOpen(was) && !was.begun) return is.status === (supersedes ? 'superseded' : 'queued');
       if (!stops || !isOpen(was)) return is.status === was.status && is.mark === was.mark;
-      return was.status === 'waiting' ? is.status === 'cancelled' : is.mark === (was.mark ?? stops);
+      return was.status === 'running' ? is.mark === (was.mark ?? stops) : is.status === 'cancelled';
+    });
+  },
+
+  'TRN-06 a turn holds its lane from its first claim until it ends': ({ before, action, answer, after }) => {
+    const claimed = claimOf(action, answer);
+    return after.turns.every((is, n) => {
+      const hasBegun = before.turns[n]?.begun || claimed?.given.turn === n;
+      return !isOpen(is) || is.begun === Boolean(hasBegun);
     });
   },
 

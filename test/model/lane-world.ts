@@ -120,6 +120,7 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
       turns.map((turn) => [
         turn.position,
         turn.status,
+        turn.begun,
         turn.failures,
         turn.mark,
         turn.due,
@@ -166,7 +167,9 @@ export function askedBy(
   answer: Answer,
 ): { turn: number; mode: CancelMode } | undefined {
   const holder = lane.turns.findIndex(holdsLane);
-  if (action.type === 'cancel' && action.turn === holder) return action;
+  // A cancel keeps nothing of a turn that is queued, though it has begun.
+  if (action.type === 'cancel' && action.turn === holder)
+    return lane.turns[holder].status === 'queued' ? undefined : action;
   if (action.type !== 'accept' || action.turn < lane.turns.length || holder < 0 || isRefusal(answer)) return undefined;
   const mode = POLICIES[action.whenBusy].stops;
   return mode && { turn: holder, mode };
@@ -199,7 +202,7 @@ function forget(lane: LaneState): void {
   if (latest?.over) Object.assign(latest, { failures: 0, step: false, answer: null });
   for (const turn of lane.turns) {
     if (isOpen(turn)) continue;
-    Object.assign(turn, { due: false, answer: null, step: false, asked: null, acknowledged: false });
+    Object.assign(turn, { begun: false, due: false, answer: null, step: false, asked: null, acknowledged: false });
     if (!lane.attempts.some(({ fence }) => fence === turn.settledBy)) turn.settledBy = null;
   }
 }

@@ -25,6 +25,8 @@ export interface ModelTurn {
   position: number;
   /** `awaiting-input` stands for `completed` as well: the lane makes no difference. */
   status: Exclude<TurnStatus, 'completed'>;
+  /** It was claimed before: it holds its lane until it ends, also while it is queued again. */
+  begun: boolean;
   failures: number;
   mark: CancelMode | null;
   /** Of a queued turn: not put off by a retry's delay. Of a waiting one: timed out. */
@@ -135,11 +137,11 @@ export function copyOf(lane: LaneState): LaneState {
 }
 
 export function isOpen({ status }: ModelTurn): boolean {
-  return status === 'queued' || holdsLane({ status });
+  return status === 'queued' || status === 'running' || status === 'waiting';
 }
 
-export function holdsLane({ status }: Pick<ModelTurn, 'status'>): boolean {
-  return status === 'running' || status === 'waiting';
+export function holdsLane(turn: ModelTurn): boolean {
+  return turn.begun && isOpen(turn);
 }
 
 export function isRefusal(answer: Answer): answer is Refusal {

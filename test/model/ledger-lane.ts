@@ -4,6 +4,7 @@ import {
   type AtomicSessionStoreAdapter,
   type ClaimedTurn,
   type ClaimRequest,
+  isTerminal,
   memoryAdapter,
   SessionsError,
   type SessionsAdapter,
@@ -192,9 +193,10 @@ export class LedgerLane {
     };
   }
 
-  private turn({ position, status, failures, cancelMode, dueAt, waitingFor }: Turn): unknown {
+  private turn({ position, status, startedAt, failures, cancelMode, dueAt, waitingFor }: Turn): unknown {
     const due = status === 'queued' ? this.isPast(dueAt) : status === 'waiting' && this.isPast(waitingFor?.until);
-    return { position, status, failures, mark: cancelMode ?? null, due };
+    const begun = !isTerminal(status) && startedAt !== undefined;
+    return { position, status, begun, failures, mark: cancelMode ?? null, due };
   }
 
   private isPast(time: string | undefined): boolean {
@@ -232,8 +234,8 @@ export class LedgerLane {
 export function viewOf({ turns, runner, messages, checkpoints, expired }: LaneState): unknown {
   return {
     turns: turns.map((turn) => {
-      const { position, status, failures, mark } = turn;
-      return { position, status, failures, mark, due: isOpen(turn) && status !== 'running' && turn.due };
+      const { position, status, begun, failures, mark } = turn;
+      return { position, status, begun, failures, mark, due: isOpen(turn) && status !== 'running' && turn.due };
     }),
     runner: runner && [runner.turn, String(runner.claim), runner.lapsed],
     messages,

@@ -264,6 +264,39 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
+    name: 'a policy supersedes a turn that is queued again',
+    breaks: 'TRN-06 a message does to the others what its policy says',
+    world: 'policies',
+    table: new (class extends TransitionTable {
+      protected override supersede({ turns }: LaneState): void {
+        for (const turn of turns) if (turn.status === 'queued') this.end(turn, 'superseded');
+      }
+    })(),
+  },
+  {
+    name: 'a policy leaves a turn that is queued again',
+    breaks: 'TRN-06 a message does to the others what its policy says',
+    world: 'policies',
+    table: new (class extends TransitionTable {
+      protected override ask(lane: LaneState, turn: ModelTurn, mode: CancelMode): void {
+        if (turn.status !== 'queued') super.ask(lane, turn, mode);
+      }
+    })(),
+  },
+  {
+    name: 'a turn that is queued again does not hold its lane',
+    breaks: 'TRN-06 a turn holds its lane from its first claim until it ends',
+    world: 'policies',
+    table: new (class extends TransitionTable {
+      protected override putBack(lane: LaneState, hold: Hold, change: (turn: ModelTurn) => void): Answer {
+        return super.putBack(lane, hold, (turn) => {
+          change(turn);
+          turn.begun = false;
+        });
+      }
+    })(),
+  },
+  {
     name: 'a policy supersedes nothing',
     breaks: 'TRN-06 a message does to the others what its policy says',
     world: 'policies',

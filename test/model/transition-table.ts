@@ -156,8 +156,8 @@ export class TransitionTable {
   protected cancel(lane: LaneState, turn: ModelTurn, mode: CancelMode): Answer {
     const wasHead = this.head(lane) === turn;
     const ran = turn.status === 'running';
-    if (holdsLane(turn)) this.ask(lane, turn, mode);
-    else if (turn.status === 'queued') this.end(turn, 'cancelled');
+    if (turn.status === 'queued') this.end(turn, 'cancelled');
+    else if (isOpen(turn)) this.ask(lane, turn, mode);
     return { status: turn.status, mark: turn.mark, ring: wasHead && !ran && this.rest(lane) };
   }
 
@@ -214,6 +214,7 @@ export class TransitionTable {
 
   protected give(lane: LaneState, turn: ModelTurn, claim: number): Given {
     turn.status = 'running';
+    turn.begun = true;
     turn.due = false;
     lane.fence = this.nextFence(lane);
     lane.runner = { turn: lane.turns.indexOf(turn), claim, lapsed: false };
@@ -262,10 +263,10 @@ export class TransitionTable {
     return turn.mark ?? (lane.expired ? 'cancel' : null);
   }
 
-  /** Asks the holder of the lane to stop. A waiting turn has nobody to ask, and ends. */
+  /** Asks the holder of the lane to stop. One that does not run has nobody to ask, and ends. */
   protected ask(lane: LaneState, turn: ModelTurn, mode: CancelMode): void {
-    if (turn.status === 'waiting') this.stop(lane, turn, mode);
-    else turn.mark ??= mode;
+    if (turn.status === 'running') turn.mark ??= mode;
+    else this.stop(lane, turn, mode);
   }
 
   /** Ends a turn that no worker settles. */
@@ -275,7 +276,7 @@ export class TransitionTable {
   }
 
   protected supersede(lane: LaneState): void {
-    for (const turn of lane.turns) if (turn.status === 'queued') this.end(turn, 'superseded');
+    for (const turn of lane.turns) if (isOpen(turn) && !turn.begun) this.end(turn, 'superseded');
   }
 
   protected end(turn: ModelTurn, status: ModelTurn['status']): void {
@@ -316,6 +317,7 @@ function newTurn(position: number): ModelTurn {
   return {
     position,
     status: 'queued',
+    begun: false,
     failures: 0,
     mark: null,
     due: true,

@@ -2,7 +2,7 @@ import { SessionNotFoundError, SessionStateError } from '../../session/session.e
 import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../../turn/turn.errors.js';
 import { type AcceptedTurn, type AcceptTurn } from '../../turn/turn.store.js';
 import { type CancelMode, type WhenBusy } from '../../turn/turn.js';
-import { assertNotErased, endTurn, isLapsed, makeLane, restLane } from './lane.js';
+import { assertNotErased, endTurn, hasBegun, isLapsed, makeLane, restLane } from './lane.js';
 import { assertTakesTurns } from './lane-control.js';
 import { iso, toTurn } from './row-mapping.js';
 import { type LaneRow, type TurnRow } from './rows.js';
@@ -67,22 +67,24 @@ function makeRoom(tx: Transaction, request: AcceptTurn, lane: LaneRow): { depth:
     throw new SessionBusyError(sessionId, head.id, alive, iso(head.startedAt ?? head.acceptedAt));
   }
   if (head && (whenBusy === 'latest' || whenBusy === 'replace')) {
-    const queued = tx.turns.open(sessionId).filter((turn) => turn.status === 'queued');
+    const queued = tx.turns.open(sessionId).filter((turn) => !hasBegun(turn));
     for (const turn of queued) endTurn(tx, turn, 'superseded', { supersededBy: request.id });
     depth -= queued.length;
   }
 
   const cancelMode = STOPS[whenBusy];
-  if (cancelMode && head?.status === 'waiting') {
-    stopTurn(tx, head, cancelMode);
-    depth -= 1;
-  } else if (cancelMode && head?.status === 'running' && head.cancelMode === null) {
-    tx.turns.update(head.id, { cancelMode });
-    tx.changed(head.id);
+  if (cancelMode && head && hasBegun(head)) {
+    if (head.status !== 'running') {
+      stopTurn(tx, head, cancelMode);
+      depth -= 1;
+    } else if (head.cancelMode === null) {
+      tx.turns.update(head.id, { cancelMode });
+      tx.changed(head.id);
+    }
   }
 
   const newHead = depth > 0 ? tx.turns.head(sessionId) : undefined;
-  const queued = newHead && newHead.status !== 'queued' ? depth - 1 : depth;
+  const queued = newHead && hasBegun(newHead) ? depth - 1 : depth;
   if (queued >= request.maxQueued) throw new LaneFullError(sessionId, request.maxQueued);
   return { depth, headChanges: lane.runningTurn === null && (depth === 0 || newHead?.id !== head?.id) };
 }

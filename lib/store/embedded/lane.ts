@@ -45,6 +45,11 @@ export function isLapsed(lane: LaneRow, now: number): boolean {
   return lane.leaseUntil !== null && lane.leaseUntil <= now;
 }
 
+/** Whether an open turn holds its lane: from its first claim on, also while it is queued again (TRN-06). */
+export function hasBegun({ startedAt }: TurnRow): boolean {
+  return startedAt !== null;
+}
+
 /** The lane and the turn that a hold is for. @throws TurnFencedError unless it is still the lane's current one */
 export function held(tx: Transaction, hold: TurnHold): { lane: LaneRow; turn: TurnRow } {
   const lane = tx.lanes.get(hold.sessionId);

@@ -1,7 +1,7 @@
 import { type ClaimedTurn, type TurnSettlement } from '../../turn/turn.store.js';
 import { type CancelMode, WHEN_BUSY } from '../../turn/turn.js';
 import { type Call, itMayBeSentTwice, Refused } from './sent-twice.js';
-import { DESK, LONG_MS, TestLane } from './test-lane.js';
+import { DESK, LONG_MS, TestLane, WAYS_BACK } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
 const ERROR = { name: 'Error', message: 'no', code: 'NO' };
@@ -30,6 +30,14 @@ export function describeRepeatsOfTurns(context: ConformanceContext): void {
       await waiting(lane);
       return accepting(lane, whenBusy);
     });
+    for (const way of WAYS_BACK) {
+      repeat(`TRN-01 TRN-06 accept while a turn that has begun ${way}, ${whenBusy}`, async (lane) => {
+        const { hold } = await lane.run('holder');
+        await lane.queue('queued');
+        await lane.putBack(way, hold);
+        return accepting(lane, whenBusy);
+      });
+    }
   }
 
   for (const whenBusy of WHEN_BUSY) {

@@ -233,10 +233,10 @@ export function describeTurnEvents(context: ConformanceContext): void {
         },
       ],
       [
-        'was superseded between two attempts',
+        'was rolled back between two attempts',
         async (hold) => {
           await lane.adapter.turns.release(hold, LONG_MS);
-          await lane.queue('newer', { whenBusy: 'latest' });
+          await lane.queue('newer', { whenBusy: 'rollback' });
         },
       ],
       [

@@ -123,14 +123,6 @@ export function describeTurnsBusy(context: ConformanceContext): void {
     },
   );
 
-  it('TRN-06 latest supersedes a turn that waits for its retry', async () => {
-    const { hold } = await lane.run('failing');
-    await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: 60_000 });
-
-    expect((await lane.accept('new', { whenBusy: 'latest' })).ring).toBe(true);
-    expect(await lane.drain()).toEqual(['new']);
-  });
-
   it.each(['interrupt', 'replace'] as const)(
     'TRN-06 %s ends a waiting turn at once and keeps what the user said',
     async (whenBusy) => {

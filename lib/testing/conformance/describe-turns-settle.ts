@@ -275,11 +275,11 @@ export function describeTurnsSettle(context: ConformanceContext): void {
       );
       return { hold, turn: settled.turn };
     }
-    const { hold, turn } = await lane.run('hello');
-    await lane.adapter.turns.release(hold, 0);
+    const turn = await lane.queue('hello');
     await lane.queue('new', { whenBusy: 'latest' });
-    await lane.drain();
-    return { hold, turn: (await lane.get(turn.id)) ?? turn };
+    const { hold } = await lane.take();
+    await lane.settle(hold);
+    return { hold: { ...hold, turnId: turn.id }, turn: (await lane.get(turn.id)) ?? turn };
   }
 
   async function settleOne(text: string, turnIndex: number): Promise<void> {

@@ -1,6 +1,7 @@
 import { describeLaneControl } from './describe-lane-control.js';
 import { describeLaneQueries } from './describe-lane-queries.js';
 import { describeTurnsAccept } from './describe-turns-accept.js';
+import { describeTurnsBegun } from './describe-turns-begun.js';
 import { describeTurnsBusy } from './describe-turns-busy.js';
 import { describeTurnsCancel } from './describe-turns-cancel.js';
 import { describeTurnsClaim } from './describe-turns-claim.js';
@@ -20,6 +21,7 @@ export function describeTurns(context: ConformanceContext): void {
     describe('accept', () => describeTurnsAccept(context));
     describe('idempotency', () => describeTurnsIdempotency(context));
     describe('busy', () => describeTurnsBusy(context));
+    describe('busy with a turn that is queued again', () => describeTurnsBegun(context));
     describe('claim', () => describeTurnsClaim(context));
     describe('exclusion', () => describeTurnsFence(context));
     describe('settle', () => describeTurnsSettle(context));

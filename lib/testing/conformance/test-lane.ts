@@ -22,6 +22,10 @@ export const LONG_MS = 60_000;
 /** Short enough to wait for on a store with a real clock. */
 export const SHORT_MS = 30;
 
+/** How a turn that has begun comes to be queued again. */
+export const WAYS_BACK = ['waits for its retry', 'was released', 'goes on after a signal'] as const;
+export type WayBack = (typeof WAYS_BACK)[number];
+
 /** A session of its own with a lane, and short words for what tests do with it. */
 export class TestLane {
   private constructor(
@@ -103,6 +107,22 @@ export class TestLane {
       { status: 'awaiting-input', messages: [], keepCheckpoints: 'all', ...changes },
       next,
     );
+  }
+
+  /** Queues a running turn again. @param retryMs until it is due, when it waits for its retry */
+  async putBack(way: WayBack, hold: TurnHold, retryMs = LONG_MS): Promise<void> {
+    const { turns } = this.adapter;
+    switch (way) {
+      case 'waits for its retry':
+        await turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: retryMs });
+        return;
+      case 'was released':
+        await turns.release(hold, 0);
+        return;
+      case 'goes on after a signal':
+        await turns.wait(hold, { signal: 'go', step: this.step('go', null) });
+        await turns.signal(hold.turnId, 'go', true);
+    }
   }
 
   /** Claims and settles until nothing more can be claimed. @returns the texts of the turns in the order they ran */

@@ -13,6 +13,8 @@ interface ModelTurn {
   readonly id: string;
   readonly position: number;
   status: TurnStatus;
+  /** From the first claim on it holds its lane. */
+  begun: boolean;
   failures: number;
   mark: CancelMode | null;
   /** When a retry is due. */
@@ -93,13 +95,14 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     if (this.session === null) return 'SESSION_NOT_FOUND';
     if (this.session === 'expired') return 'SESSION_STATE';
     if (this.mode === 'draining') return 'LANE_DRAINING';
-    const { head, queued } = this;
+    const { head } = this;
     if (whenBusy === 'reject' && head) return 'SESSION_BUSY';
+    const queued = this.open.filter(({ begun }) => !begun);
     const supersedes = whenBusy === 'latest' || whenBusy === 'replace';
     if ((supersedes ? 0 : queued.length) >= MAX_QUEUED) return 'LANE_FULL';
 
     if (supersedes) for (const turn of queued) Object.assign(turn, { status: 'superseded', dueAt: null });
-    if (head && !queued.includes(head)) {
+    if (head?.begun) {
       if (whenBusy === 'rollback') this.ask(head, 'rollback');
       if (whenBusy === 'interrupt' || whenBusy === 'replace') this.ask(head, 'interrupt');
     }
@@ -135,7 +138,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
 
   private run(turn: ModelTurn, { holder, leaseMs }: LaneClaim, fence: number): unknown {
     if (turn.waitsFor) turn.steps[turn.waitsFor.signal] ??= { received: false };
-    Object.assign(turn, { status: 'running', waitsFor: null, dueAt: null });
+    Object.assign(turn, { status: 'running', begun: true, waitsFor: null, dueAt: null });
     // Fences must grow; any other number will not be found in what was seen.
     this.lastFence = fence > this.lastFence ? fence : Infinity;
     this.runner = { holder, fence: this.lastFence, leaseUntil: this.now + leaseMs };
@@ -310,10 +313,10 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     return turn.mark !== null || this.session === 'expired';
   }
 
-  /** Asks a running turn to stop; the first mark stays. A waiting one has nobody to ask, and ends. */
+  /** Asks a turn that has begun to stop; the first mark stays. One that does not run has nobody to ask, and ends. */
   private ask(turn: ModelTurn, mode: CancelMode): void {
-    if (turn.status === 'waiting') this.stop(turn, mode);
-    else turn.mark ??= mode;
+    if (turn.status === 'running') turn.mark ??= mode;
+    else this.stop(turn, mode);
   }
 
   private stop(turn: ModelTurn, mode: CancelMode): void {
@@ -329,6 +332,7 @@ function newTurn(id: string, position: number): ModelTurn {
     id,
     position,
     status: 'queued',
+    begun: false,
     failures: 0,
     mark: null,
     dueAt: null,

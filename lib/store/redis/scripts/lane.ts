@@ -66,6 +66,11 @@ local function is_terminal(turn)
   return turn.settledAt ~= nil
 end
 
+-- Whether an open turn holds its lane: from its first claim on, also while it is queued again.
+local function has_begun(turn)
+  return turn.startedAt ~= nil
+end
+
 -- Ends an open turn. The lane is not told: follow with rest_lane.
 local function end_turn(turn, status, changes)
   local ended = changes or {}

@@ -56,7 +56,8 @@ end
 -- Who has to go, and how many stay: counted before anything is written.
 local stops = ({ interrupt = 'interrupt', rollback = 'rollback', replace = 'interrupt' })[when_busy]
 local supersedes = when_busy == 'latest' or when_busy == 'replace'
-local queued = head and redis.call('ZCARD', open_key(session_id)) - (head.status == 'queued' and 0 or 1) or 0
+local holder = head and has_begun(head) and head
+local queued = head and redis.call('ZCARD', open_key(session_id)) - (holder and 1 or 0) or 0
 if not supersedes and queued >= max_queued then
   return refuse('LANE_FULL', 'session_id', session_id, 'limit', max_queued)
 end
@@ -69,14 +70,16 @@ end
 if supersedes and head then
   for _, open_id in ipairs(redis.call('ZRANGE', open_key(session_id), 0, -1)) do
     local turn = open_id == head.id and head or read(key('turn', open_id))
-    if turn.status == 'queued' then end_turn(turn, 'superseded', { supersededBy = id }) end
+    if not has_begun(turn) then end_turn(turn, 'superseded', { supersededBy = id }) end
   end
 end
-if stops and head and head.status == 'waiting' then
-  stop_turn(head, stops)
-elseif stops and head and head.status == 'running' and not head.cancelMode then
-  write(key('turn', head.id), head, { cancelMode = stops })
-  changed(head.id)
+if stops and holder then
+  if holder.status ~= 'running' then
+    stop_turn(holder, stops)
+  elseif not holder.cancelMode then
+    write(key('turn', holder.id), holder, { cancelMode = stops })
+    changed(holder.id)
+  end
 end
 
 lane = lane or new_lane(session_id)

@@ -31,10 +31,10 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
         'alive', lane.running_turn IS NOT NULL AND lane.lease_until > at,
         'since', COALESCE(head.started_at, head.accepted_at));
     END IF;
-    -- Those that it supersedes make room; behind the head everything is queued.
+    -- Those that it supersedes make room; the holder of the lane is none of the queued ones.
     IF when_busy IN ('latest', 'replace') THEN
       queued := 0;
-    ELSIF head.status <> 'queued' THEN
+    ELSIF head.started_at IS NOT NULL THEN
       queued := queued - 1;
     END IF;
     IF queued >= max_queued THEN
@@ -43,7 +43,8 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
     RETURN NULL;
   END $$`,
 
-  // Makes room as "when_busy" says: gives the lane without the turns that ended.
+  // Makes room as "when_busy" says: gives the lane without the turns that ended. A turn holds it from its first claim on,
+  // also while it is queued again.
   `CREATE FUNCTION {make_room_v1}(lane {lane}, head {turn}, for_turn text, when_busy text, at bigint) RETURNS {lane}
   LANGUAGE plpgsql AS $$
   DECLARE
@@ -53,17 +54,20 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
     IF when_busy IN ('latest', 'replace') THEN
       FOR queued IN
         SELECT * FROM {turn}
-        WHERE session_id = lane.session_id AND settled_at IS NULL AND status = 'queued' ORDER BY position
+        WHERE session_id = lane.session_id AND settled_at IS NULL AND started_at IS NULL ORDER BY position
       LOOP
         queued.superseded_by := for_turn;
         PERFORM {end_turn_v1}(queued, 'superseded', at);
         lane.depth := lane.depth - 1;
       END LOOP;
     END IF;
-    IF mode IS NOT NULL AND head.status = 'waiting' THEN
+    IF mode IS NULL OR head.started_at IS NULL THEN
+      RETURN lane;
+    END IF;
+    IF head.status <> 'running' THEN
       PERFORM {stop_turn_v1}(head, mode, at);
       lane.depth := lane.depth - 1;
-    ELSIF head.status = 'running' AND head.cancel_mode IS NULL AND mode IS NOT NULL THEN
+    ELSIF head.cancel_mode IS NULL THEN
       UPDATE {turn} SET cancel_mode = mode WHERE id = head.id;
       PERFORM {changed_v1}(head.id);
     END IF;

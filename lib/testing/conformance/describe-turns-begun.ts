@@ -1,0 +1,163 @@
+import { LaneFullError } from '../../turn/turn.errors.js';
+import { type WhenBusy } from '../../turn/turn.js';
+import { type ClaimedTurn, type TurnHold } from '../../turn/turn.store.js';
+import { SHORT_MS, TestLane, WAYS_BACK } from './test-lane.js';
+import { type ConformanceContext } from './target.js';
+
+const RACES = 10;
+
+/** TRN-06: a turn holds its lane from its first claim until it ends, also while it is queued again. */
+export function describeTurnsBegun(context: ConformanceContext): void {
+  let lane: TestLane;
+
+  beforeEach(async () => {
+    lane = await TestLane.open(context);
+  });
+
+  describe.each(WAYS_BACK)('a turn that %s', (way) => {
+    it.each<[WhenBusy, string[]]>([
+      ['interrupt', ['queued: queued', 'new: queued']],
+      ['replace', ['queued: superseded', 'new: queued']],
+    ])('TRN-06 is cancelled at once by %s, and what the user said stays', async (whenBusy, others) => {
+      const { hold, turn } = await begun();
+      await lane.putBack(way, hold);
+
+      expect((await lane.accept('new', { whenBusy })).ring).toBe(true);
+
+      expect(await lane.statuses()).toEqual(['holder: cancelled', ...others]);
+      await expectStopped(hold);
+      expect(await lane.messages()).toMatchObject([
+        { role: 'user', content: 'holder', turnId: turn.id, orchestrator: turn.orchestrator },
+      ]);
+      expect(await lane.drain()).toEqual(whenBusy === 'replace' ? ['new'] : ['queued', 'new']);
+      expect(await lane.messages()).toHaveLength(1);
+    });
+
+    it('TRN-06 is cancelled at once by rollback, and nothing of it stays', async () => {
+      const { hold } = await begun();
+      await lane.putBack(way, hold);
+
+      expect((await lane.accept('new', { whenBusy: 'rollback' })).ring).toBe(true);
+
+      expect(await lane.statuses()).toEqual(['holder: cancelled', 'queued: queued', 'new: queued']);
+      await expectStopped(hold);
+      expect(await lane.drain()).toEqual(['queued', 'new']);
+      expect(await lane.messages()).toEqual([]);
+    });
+
+    it.each<[WhenBusy, string, string[]]>([
+      ['enqueue', 'queued: queued', ['holder', 'queued', 'new']],
+      ['latest', 'queued: superseded', ['holder', 'new']],
+    ])('TRN-06 is kept by %s', async (whenBusy, queued, order) => {
+      const { hold } = await begun();
+      await lane.putBack(way, hold, SHORT_MS);
+      const [before] = await lane.list();
+
+      expect((await lane.accept('new', { whenBusy })).ring).toBe(false);
+
+      expect(await lane.statuses()).toEqual(['holder: queued', queued, 'new: queued']);
+      expect((await lane.list())[0]).toEqual(before);
+      await lane.elapse(SHORT_MS);
+      expect(await lane.drain()).toEqual(order);
+      expect(await lane.messages()).toEqual([]);
+    });
+
+    it('TRN-06 is the holder that reject names, and stays as it is', async () => {
+      const { hold, turn } = await begun();
+      await lane.putBack(way, hold);
+      const before = await lane.snapshot();
+
+      await expect(lane.accept('new', { whenBusy: 'reject' })).rejects.toMatchObject({
+        code: 'SESSION_BUSY',
+        turnId: turn.id,
+        holderAlive: false,
+        since: turn.startedAt,
+      });
+
+      expect(await lane.snapshot()).toEqual(before);
+    });
+
+    it('TRN-07 is none of the queued ones that a lane has room for', async () => {
+      const { hold } = await lane.run('holder');
+      await lane.putBack(way, hold);
+      await lane.queue('queued', { maxQueued: 1 });
+      const before = await lane.snapshot();
+
+      for (const whenBusy of ['enqueue', 'interrupt', 'rollback'] as const) {
+        await expect(lane.accept('too many', { whenBusy, maxQueued: 1 })).rejects.toBeInstanceOf(LaneFullError);
+      }
+      expect(await lane.snapshot()).toEqual(before);
+
+      await lane.queue('new', { whenBusy: 'latest', maxQueued: 1 });
+      expect(await lane.statuses()).toEqual(['holder: queued', 'queued: superseded', 'new: queued']);
+    });
+  });
+
+  it.each(['waits for its retry', 'was released'] as const)(
+    'TRN-06 a turn that runs, then %s, and an interrupt at once: it ends, whichever came first',
+    async (way) => {
+      for (let race = 0; race < RACES; race += 1) {
+        lane = await TestLane.open(context);
+        const { hold } = await lane.run('holder');
+
+        await Promise.all([lane.putBack(way, hold), interrupt()]);
+
+        await expectInterrupted();
+      }
+    },
+  );
+
+  it('TRN-06 TRN-13 a signal and an interrupt at once: the turn ends, whichever came first', async () => {
+    for (let race = 0; race < RACES; race += 1) {
+      lane = await TestLane.open(context);
+      const { hold } = await lane.run('holder');
+      await lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', null) });
+
+      await Promise.allSettled([lane.adapter.turns.signal(hold.turnId, 'go', true), interrupt()]);
+
+      await expectInterrupted();
+    }
+  });
+
+  it('TRN-06 a claim and an interrupt at once: the attempt is asked to stop, or there is none', async () => {
+    for (let race = 0; race < RACES; race += 1) {
+      lane = await TestLane.open(context);
+      const { hold } = await lane.run('holder');
+      await lane.putBack('was released', hold);
+
+      const [claimed] = await Promise.all([lane.claim(), interrupt()]);
+
+      if (claimed?.turn.id === hold.turnId) {
+        expect(await lane.get(hold.turnId)).toMatchObject({ status: 'running', cancelMode: 'interrupt' });
+      }
+      if (claimed) await lane.putBack('was released', claimed.hold);
+      await expectInterrupted();
+    }
+  });
+
+  /** Runs, with another one queued behind it. */
+  async function begun(): Promise<ClaimedTurn> {
+    const claimed = await lane.run('holder');
+    await lane.queue('queued');
+    return claimed;
+  }
+
+  async function expectStopped(hold: TurnHold): Promise<void> {
+    const turn = await lane.get(hold.turnId);
+    expect(turn).toMatchObject({ status: 'cancelled', settledAt: expect.any(String) as string });
+    expect(turn).not.toHaveProperty('dueAt');
+    await expect(lane.settle(hold)).rejects.toMatchObject({ code: 'TURN_FENCED' });
+  }
+
+  async function expectInterrupted(): Promise<void> {
+    expect(await lane.statuses()).toEqual(['holder: cancelled', 'new: queued']);
+    expect(await lane.messages()).toMatchObject([{ role: 'user', content: 'holder' }]);
+    expect(await lane.drain()).toEqual(['new']);
+  }
+
+  /** By another client, where there are several. */
+  function interrupt(): Promise<unknown> {
+    const last = context.clients[context.clients.length - 1];
+    return last.turns.accept(lane.acceptRequest('new', { whenBusy: 'interrupt' }));
+  }
+}

@@ -67,7 +67,7 @@ export class TurnCancelledError extends SessionsError {
   }
 }
 
-/** A later message took this one's place before it ran (TRN-06). HTTP 409. */
+/** A later message took this one's place before it had begun (TRN-06). HTTP 409. */
 export class TurnSupersededError extends SessionsError {
   readonly code = 'TURN_SUPERSEDED';
 
@@ -182,7 +182,7 @@ export class SessionBusyError extends SessionsError {
 
   constructor(
     readonly sessionId: string,
-    /** The turn that holds the lane. */
+    /** The turn that holds the lane, or is to be the next that does. */
     readonly turnId: string,
     /** Whether a worker holds it with a live lease. */
     readonly holderAlive: boolean,

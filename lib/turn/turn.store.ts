@@ -158,7 +158,7 @@ export interface TurnQuery {
  *
  * | method | from | to |
  * | --- | --- | --- |
- * | accept | | queued; others by `whenBusy`: superseded, cancelled, or marked to stop |
+ * | accept | | queued; others by `whenBusy`, as below |
  * | claim | queued and due; waiting and timed out; running and lapsed | running with the next fence; failed when it lapsed `maxAttempts` times |
  * | settle | running | awaiting-input, completed, failed, cancelled |
  * | retry | running | queued, due later, still the head; one failure more |
@@ -170,7 +170,12 @@ export interface TurnQuery {
  * | retry, release, wait, claim | running, and marked or its session expired | cancelled: it gets no further attempt |
  *
  * The first mark stays. Where a waiting or marked turn ends in the store, without its worker, `interrupt` keeps the
- * user's message in the conversation.
+ * user's message in the conversation; so it does where accept ends a turn that is queued again.
+ *
+ * What `whenBusy` does (TRN-06) depends on whether a turn has begun, which it has from its first claim on (`startedAt`): the
+ * head that has holds the lane until it ends. Turns that have not begun are superseded by `latest` and `replace`, and count
+ * for `maxQueued`. `interrupt`, `rollback` and `replace` mark the holder while it runs, and cancel it while it is waiting or
+ * queued again.
  *
  * While a lane or all lanes are `paused`, claim and the claim of a settle give nothing, though the head be due or lapsed;
  * while they are `draining`, accept takes nothing new (TRN-11).

@@ -26,7 +26,9 @@ export function isTerminal(status: TurnStatus): status is TerminalTurnStatus {
 }
 
 /**
- * What becomes of the turn that holds the lane and of those queued behind it when another message arrives (TRN-06):
+ * What becomes of the turn that holds the lane and of those queued behind it when another message arrives (TRN-06). A turn
+ * holds its lane from its first claim until it ends, also while it waits for a signal, or is queued again for a retry, after
+ * a release or a signal; a turn that was never claimed is one of the queued ones:
  *
  * | | the holder | the queued ones |
  * | --- | --- | --- |
@@ -36,6 +38,9 @@ export function isTerminal(status: TurnStatus): status is TerminalTurnStatus {
  * | `rollback` | cancel, nothing of it stays | keep |
  * | `latest` | keep | superseded |
  * | `replace` | cancel, its complete messages stay | superseded |
+ *
+ * A holder that runs is asked to stop, and its worker settles it; one that does not run ends in the commit that accepts the
+ * new turn, where only the user's message can stay.
  */
 export type WhenBusy = 'enqueue' | 'reject' | 'interrupt' | 'rollback' | 'latest' | 'replace';
 

@@ -215,6 +215,11 @@ describe('checkHistory', () => {
         (story) => (story.call('submit', { key: 'b3' }).sent.args.whenBusy = 'enqueue'),
       ],
       [
+        'TRN-06 sees a turn that was superseded although it had begun',
+        /turn-4 .*nothing in the history can have ended it as superseded/,
+        (story) => (story.turn('b2').startedAt = story.turn('b1').startedAt),
+      ],
+      [
         'TRN-01 sees a turn that had ended and goes on',
         /turn-1 .*: after retry .* there was the claim/,
         (story) => (story.call('retry', {}).end.value.status = 'cancelled'),

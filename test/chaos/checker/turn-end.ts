@@ -19,7 +19,8 @@ export function mayHaveEndedAt(turn: Ending, lane: Lane, submits: Run['submits']
   const moments = [...bySettle(turn)];
   if (stored.status === 'failed') moments.push(...byLapse(turn, lane));
   if (stored.status === 'cancelled') moments.push(...byStop(turn, lane));
-  if (stored.status === 'superseded') {
+  // One that has begun holds its lane, and nothing supersedes it.
+  if (stored.status === 'superseded' && stored.startedAt === undefined) {
     const key = turns.get(stored.supersededBy ?? '')?.stored?.idempotencyKey ?? '';
     const survivor = (submits.get(key) ?? []).filter(
       (submit) => mayBeDone(submit) && SUPERSEDING.includes(submit.args.whenBusy),

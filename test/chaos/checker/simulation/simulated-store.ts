@@ -217,21 +217,22 @@ export class SimulatedStore {
 
   private makeRoom(lane: Lane, head: StoredTurn | undefined, whenBusy: WhenBusy, newId: string): void {
     if (whenBusy === 'latest' || whenBusy === 'replace') {
-      for (const turn of openTurns(lane).filter(({ status }) => status === 'queued')) {
+      for (const turn of openTurns(lane).filter(({ startedAt }) => startedAt === undefined)) {
         turn.supersededBy = newId;
         this.end(turn, 'superseded');
       }
     }
     if (!head || (whenBusy !== 'interrupt' && whenBusy !== 'rollback' && whenBusy !== 'replace')) return;
     const mode = whenBusy === 'rollback' ? 'rollback' : 'interrupt';
-    if (head.status === 'waiting') this.stop(head, mode);
-    else if (head.status === 'running') head.cancelMode ??= mode;
+    if (head.status === 'running') head.cancelMode ??= mode;
+    else if (head.startedAt !== undefined) this.stop(head, mode);
   }
 
   private give(lane: Lane, head: StoredTurn): Claim {
     lane.fence += 1;
     lane.running = { turn: head, leaseUntil: this.now + LEASE_US };
     head.status = 'running';
+    head.startedAt ??= this.clock();
     const { sessionId, id: turnId, position, failures } = head;
     return { sessionId, turnId, fence: lane.fence, position, failures, steps: [...head.steps.keys()] };
   }

@@ -49,6 +49,25 @@ describeMariadb('conflicts in the MySQL store', () => {
     ]);
   });
 
+  it('SES-16 a session does not come to share a surface while another one is made because nobody has it', async () => {
+    const share: SurfaceRules = { policy: 'share', maxSurfaces: 16 };
+    const draft = { id: 'made', userId: 'ann', attachedSurfaces: ['voice'], metadata: {} };
+    await begin();
+    // Its lane, by which the one that is made is held up after it has looked.
+    await lock("INSERT INTO {lane} (session_id, next_position, depth, fence, offers) VALUES ('made', 1, 0, 1, 0)");
+    const ended: string[] = [];
+    const made = store.sessions
+      .createOrAdopt(draft, share, 60_000)
+      .then(({ created }) => ended.push(`made ${created}`));
+    await waiting(1);
+    const attached = store.sessions.attachSurface('d', 'voice', share).then(() => ended.push('attached'));
+    await waiting(2);
+    await other.query('ROLLBACK');
+
+    await Promise.all([made, attached]);
+    expect(ended).toEqual(['made true', 'attached']);
+  });
+
   it('TRN-01 a turn that is accepted twice at once is accepted once', async () => {
     await begin();
     await lock("SELECT session_id FROM {lane} WHERE session_id = 'c' FOR UPDATE");

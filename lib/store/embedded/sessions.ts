@@ -181,11 +181,12 @@ function freeSlots(
   surfaces: readonly string[],
   { policy }: SurfaceRules,
 ): Session[] {
-  if (policy === 'share') return [];
   // By id: one session may lose several.
   const losers = new Map<string, Session>();
   for (const surfaceId of surfaces) {
+    // Who shares a slot looks into it as well: where looking locks it, nobody else finds it empty meanwhile.
     const others = liveSessions(tx, session, surfaceId).filter(({ id }) => id !== session.id);
+    if (policy === 'share') continue;
     if (policy === 'reject') assertSurfaceFree(session.id, [surfaceId], others);
     for (const other of others) losers.set(other.id, save(tx, other, withoutSurface(other, surfaceId)).session);
   }

@@ -102,7 +102,8 @@ export class Place {
     const place = this.queuePlace();
     if (!place) return null;
     if (place.server === 'redis') return new Queue(QUEUE, { connection: { url: place.url }, prefix: place.place });
-    const connection = { connectionString: place.url, schema: place.place } as never;
+    // Perhaps nobody has rung yet.
+    const connection = { connectionString: place.url, schema: place.place, migrate: true } as never;
     return new Queue(QUEUE, { connection }, createPostgresBackend as never);
   }
 }

@@ -5,7 +5,7 @@ export interface BullmqQueueOptions<Connection = ConnectionOptions> {
   /**
    * As BullMQ takes it: ioredis options, `{ url }`, a client, or what `backendFactory` wants. Default: what the application
    * gave to `BullModule.forRoot` of `@nestjs/bullmq`. Options get `socketTimeout: 12000` unless they say otherwise, with
-   * `backendFactory` `query_timeout: 60000` and `idle_in_transaction_session_timeout: 8000`, so that half-open connections are
+   * `backendFactory` `query_timeout: 8000` and `idle_in_transaction_session_timeout: 5000`, so that half-open connections are
    * found; a client or a pool needs that of its own.
    */
   readonly connection?: Connection;

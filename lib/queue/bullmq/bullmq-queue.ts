@@ -22,10 +22,10 @@ const PING_MS = 2000;
  */
 const REDIS_SILENCE = { socketTimeout: 12_000 };
 /**
- * The same on PostgreSQL, where migrations may take their time. There a half-open connection holds its locks besides, until
- * the server ends it: BullMQ's is for all who start.
+ * The same on PostgreSQL, where the wait for a job is no query. There a half-open connection holds its locks besides, until
+ * the server ends it: BullMQ's is for all who start, and those who wait for it must outlast that.
  */
-const POSTGRES_SILENCE = { query_timeout: 60_000, idle_in_transaction_session_timeout: 8_000 };
+const POSTGRES_SILENCE = { query_timeout: 8_000, idle_in_transaction_session_timeout: 5_000 };
 /** Before another attempt at a server that refused the worker. */
 const RETRY_MS = 1000;
 /** The most that BullMQ's PostgreSQL backend can count. */

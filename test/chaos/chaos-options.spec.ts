@@ -1,4 +1,5 @@
-import { parseOptions, UsageError } from './chaos-options.js';
+import { UsageError } from '../support/command-line.js';
+import { parseOptions } from './chaos-options.js';
 import { SCENARIOS } from './scenarios/scenarios.js';
 
 /** As `kills on redis, seed 7`. */
@@ -39,7 +40,7 @@ describe('parseOptions', () => {
     [['--scenario', 'rain'], '--scenario is rain; it must be one of kills, frozen, '],
     [['--store', 'mysql'], '--store is mysql; it must be one of redis, postgres, sqlite.'],
     [['--scenario', 'rings', '--store', 'sqlite'], 'rings is not for sqlite.'],
-    [['--seed', '0'], '--seed is 0; it must be a whole number from 1 to 2147483647.'],
+    [['--seed', '0'], '--seed is 0; it must be an integer of 1 or more.'],
     [['--seeds', '1.5'], '--seeds is 1.5; it must be'],
     [['--seconds', 'many'], '--seconds is many; it must be'],
     [['--speed', '3'], '--speed'],

@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { oneOf, parseArguments, toCount, UsageError } from '../support/command-line.js';
 import { type Run } from './run.js';
 import { type Scenario } from './scenarios/scenario.js';
 import { SCENARIOS } from './scenarios/scenarios.js';
@@ -20,10 +20,6 @@ Scenarios:
 ${SCENARIOS.map(({ name, about, stores }) => `  ${name.padEnd(14)} ${about} (${stores.join(', ')})`).join('\n')}
 
 Exit code: 0 when every guarantee held, 1 when not, 2 for wrong arguments.`;
-
-export class UsageError extends Error {}
-
-const MAX_SEED = 2_147_483_647;
 
 /** @returns the runs that are asked for; `null` when help is. @throws UsageError */
 export function parseOptions(args: string[]): Run[] | null {
@@ -51,36 +47,17 @@ function named(name: string): Scenario {
   return SCENARIOS[names.indexOf(oneOf(names, '--scenario', name))];
 }
 
-function oneOf<Name extends string>(names: readonly Name[], option: string, name: string): Name {
-  const found = names.find((known) => known === name);
-  if (!found) throw new UsageError(`${option} is ${name}; it must be one of ${names.join(', ')}.`);
-  return found;
-}
-
-function toCount(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const count = /^\d{1,10}$/.test(text) ? Number(text) : NaN;
-  if (!(count >= 1 && count <= MAX_SEED)) {
-    throw new UsageError(`${option} is ${text}; it must be a whole number from 1 to ${MAX_SEED}.`);
-  }
-  return count;
-}
-
 function parse(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      options: {
-        scenario: { type: 'string' },
-        store: { type: 'string' },
-        seed: { type: 'string' },
-        seeds: { type: 'string' },
-        seconds: { type: 'string' },
-        quick: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    }).values;
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
+  return parseArguments({
+    args,
+    options: {
+      scenario: { type: 'string' },
+      store: { type: 'string' },
+      seed: { type: 'string' },
+      seeds: { type: 'string' },
+      seconds: { type: 'string' },
+      quick: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  }).values;
 }

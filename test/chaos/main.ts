@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { parseOptions, USAGE, UsageError } from './chaos-options.js';
+import { UsageError } from '../support/command-line.js';
+import { parseOptions, USAGE } from './chaos-options.js';
 import { complaintOf, lineOf, tableOf } from './report.js';
 import { runChaos, type RunResult } from './run.js';
 

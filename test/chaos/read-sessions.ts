@@ -1,9 +1,8 @@
 import { type Checkpoint, type Message, type SessionsAdapter, type Turn, type TurnEvent } from 'nestjs-agent-sessions';
+import { readAll } from '../support/read-all.js';
 import { ORCHESTRATOR } from './actor/chaos.orchestrator.js';
 import { type SessionContents } from './history/history.js';
 import { type Place } from './stage/place.js';
-
-const PAGE = 500;
 
 /** Everything that a run has left in its store. */
 export async function readSessions(place: Place, sessionIds: readonly string[]): Promise<SessionContents[]> {
@@ -36,13 +35,4 @@ async function readSession(store: SessionsAdapter, sessionId: string): Promise<S
   );
   const lane = await store.turns.lane(sessionId);
   return { sessionId, turns, messages, checkpoints: checkpoints.reverse(), events: Object.fromEntries(events), lane };
-}
-
-async function readAll<T>(page: (last: T | undefined, limit: number) => Promise<readonly T[]>): Promise<T[]> {
-  const all: T[] = [];
-  for (;;) {
-    const more = await page(all.at(-1), PAGE);
-    all.push(...more);
-    if (more.length < PAGE) return all;
-  }
 }

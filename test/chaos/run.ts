@@ -25,7 +25,6 @@ export interface RunResult extends Run {
   readonly verdict: Verdict;
   /** What actors did without having been asked for, or that there was nothing to judge. */
   readonly failures: readonly Error[];
-  readonly seconds: number;
   /** Where the histories are, when something is wrong with them. */
   readonly folder?: string;
 }

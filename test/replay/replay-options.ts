@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { oneOf, parseArguments, toCount, UsageError } from '../support/command-line.js';
 
 export const USAGE = `Plays recorded conversations through the module and compares what it stored with the record.
 
@@ -32,8 +32,6 @@ export interface ReplayOptions {
   readonly workers: number;
 }
 
-export class UsageError extends Error {}
-
 /** @returns `null` when help is asked for. @throws UsageError */
 export function parseOptions(args: string[]): ReplayOptions | null {
   const { values, positionals } = parse(args);
@@ -55,33 +53,17 @@ export function parseOptions(args: string[]): ReplayOptions | null {
   return { file, adapter, queue, workers, sessions: toCount('--sessions', values.sessions) ?? Infinity, killEvery };
 }
 
-function oneOf<Name extends string>(names: readonly Name[], option: string, name: string): Name {
-  const found = names.find((known) => known === name);
-  if (!found) throw new UsageError(`${option} is ${name}; it must be one of ${names.join(', ')}.`);
-  return found;
-}
-
 function parse(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      allowPositionals: true,
-      options: {
-        sessions: { type: 'string' },
-        'kill-every': { type: 'string' },
-        adapter: { type: 'string' },
-        queue: { type: 'string' },
-        workers: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-}
-
-function toCount(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`${option} is ${text}; it must be an integer of 1 or more.`);
-  return Number(text);
+  return parseArguments({
+    args,
+    allowPositionals: true,
+    options: {
+      sessions: { type: 'string' },
+      'kill-every': { type: 'string' },
+      adapter: { type: 'string' },
+      queue: { type: 'string' },
+      workers: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
 }

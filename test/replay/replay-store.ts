@@ -1,19 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { type RedisAdapterOptions } from 'nestjs-agent-sessions/redis';
-import { type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
+import { type QueuePlace, type StoreOptions } from '../support/connections.js';
 import { mariadb } from '../support/services/mariadb.js';
 import { postgres } from '../support/services/postgres.js';
 import { redis } from '../support/services/redis.js';
 import { startService } from '../support/services/services.js';
 import { type ReplayOptions } from './replay-options.js';
-import { type QueueSetup } from './worker-calls.js';
 
 export interface ReplayPlace {
   /** Left out for memory, which is the worker's own. */
-  readonly store?: TypeormAdapterOptions | RedisAdapterOptions;
+  readonly store?: StoreOptions;
   /** Left out for one that is the worker's own. */
-  readonly queue?: QueueSetup;
+  readonly queue?: QueuePlace;
   readonly close: () => Promise<void>;
 }
 

@@ -1,6 +1,5 @@
 import { type Message, type ProcessRole, type Turn } from 'nestjs-agent-sessions';
-import { type RedisAdapterOptions } from 'nestjs-agent-sessions/redis';
-import { type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
+import { type QueuePlace, type StoreOptions } from '../support/connections.js';
 
 /** What the parent asks of the worker. Each may be asked again of the next worker when no answer came. */
 export interface WorkerCalls {
@@ -31,24 +30,16 @@ export type WorkerMessage =
   | { readonly type: 'result'; readonly id: number; readonly value: unknown }
   | { readonly type: 'error'; readonly id: number; readonly message: string };
 
-/** Where BullMQ keeps its rings. */
-export interface QueueSetup {
-  readonly server: 'postgres' | 'redis';
-  readonly url: string;
-  /** Nobody else's: a schema, or a prefix of keys. */
-  readonly place: string;
-}
-
 /** How a worker is told what to play and where. */
 export interface WorkerSetup {
   readonly file: string;
   /** Where it keeps its database and its effect log. */
   readonly folder: string;
   /** Where it keeps the conversations; left out: in its memory. */
-  readonly store?: TypeormAdapterOptions | RedisAdapterOptions;
+  readonly store?: StoreOptions;
   readonly role: ProcessRole;
   /** Left out: in its process. */
-  readonly queue?: QueueSetup;
+  readonly queue?: QueuePlace;
 }
 
 export const effectFile = 'effects.log';

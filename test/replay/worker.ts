@@ -5,30 +5,29 @@
 import 'reflect-metadata';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { createPostgresBackend } from 'bullmq';
 import { Inject, Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import {
   InjectOrchestrator,
   memoryAdapter,
+  type Message,
   OrchestratorHandle,
   SessionConflictError,
   SESSIONS_ADAPTER,
   type SessionsAdapter,
   SessionsModule,
   SessionStore,
+  type Turn,
   TurnService,
 } from 'nestjs-agent-sessions';
-import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
-import { redisAdapter } from 'nestjs-agent-sessions/redis';
-import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { adapterOf, queueAt } from '../support/connections.js';
+import { readAll } from '../support/read-all.js';
 import { EffectLog } from './effect-log.js';
 import { toInput } from './message-mapping.js';
 import { readRecords } from './record.js';
 import { Recorded, Recording } from './recorded.orchestrator.js';
 import {
   effectFile,
-  type QueueSetup,
   type StoredConversation,
   type WorkerCalls,
   type WorkerMessage,
@@ -36,7 +35,6 @@ import {
   type WorkerSetup,
 } from './worker-calls.js';
 
-const PAGE = 500;
 const setup = JSON.parse(process.argv[2]) as WorkerSetup;
 const recording = new Recording(readRecords(setup.file));
 
@@ -66,8 +64,12 @@ class Replay implements WorkerCalls {
 
   async read(conversation: string): Promise<StoredConversation> {
     return {
-      messages: await readAll((after) => this.store.conversations.page(conversation, { after, limit: PAGE })),
-      turns: await readAll((after) => this.turns.list({ sessionId: conversation, after, limit: PAGE })),
+      messages: await readAll<Message>((last, limit) =>
+        this.store.conversations.page(conversation, { after: last?.position ?? 0, limit }),
+      ),
+      turns: await readAll<Turn>((last, limit) =>
+        this.turns.list({ sessionId: conversation, after: last?.position ?? 0, limit }),
+      ),
     };
   }
 
@@ -84,10 +86,10 @@ class Replay implements WorkerCalls {
 @Module({
   imports: [
     SessionsModule.forRoot({
-      adapter: openAdapter(setup.store),
+      adapter: setup.store ? adapterOf(setup.store) : memoryAdapter(),
       role: setup.role,
       // A turn may be hit by many kills; none of them is its fault. The lane of a killed worker is soon free.
-      turns: { retry: { attempts: 1000 }, leaseMs: 1000, ...(setup.queue ? { queue: openQueue(setup.queue) } : {}) },
+      turns: { retry: { attempts: 1000 }, leaseMs: 1000, ...(setup.queue ? { queue: queueAt(setup.queue) } : {}) },
     }),
     SessionsModule.forFeature([Recorded]),
   ],
@@ -98,29 +100,6 @@ class Replay implements WorkerCalls {
   ],
 })
 class WorkerModule {}
-
-function openAdapter(options: WorkerSetup['store']): SessionsAdapter {
-  if (!options) return memoryAdapter();
-  return 'dataSource' in options ? typeormAdapter(options) : redisAdapter(options);
-}
-
-function openQueue({ server, url, place }: QueueSetup): BullmqQueue {
-  if (server === 'redis') return bullmqQueue({ connection: { url }, prefix: place });
-  return bullmqQueue({
-    connection: { connectionString: url, schema: place, migrate: true },
-    backendFactory: createPostgresBackend,
-  });
-}
-
-/** Everything that has positions, page by page. */
-async function readAll<T extends { readonly position: number }>(page: (after: number) => Promise<T[]>): Promise<T[]> {
-  const all: T[] = [];
-  for (;;) {
-    const more = await page(all.at(-1)?.position ?? 0);
-    all.push(...more);
-    if (more.length < PAGE) return all;
-  }
-}
 
 function send(message: WorkerMessage): void {
   // A parent that is gone needs no answer.

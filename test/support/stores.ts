@@ -3,10 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { memoryAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
-import { redisAdapter, type RedisAdapterOptions } from 'nestjs-agent-sessions/redis';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
+import { adapterOf, type StoreOptions } from './connections.js';
 import { TEST_SERVERS, type TestServer } from './servers.js';
+
+export { adapterOf, type StoreOptions };
 
 const folders: string[] = [];
 
@@ -28,12 +30,6 @@ export function sqliteAdapter(file?: string): SessionsAdapter {
 
 export function sqliteOptions(database = join(temporaryFolder(), 'sessions.db')): TypeormAdapterOptions {
   return { dataSource: { type: 'better-sqlite3', database } };
-}
-
-export type StoreOptions = TypeormAdapterOptions | RedisAdapterOptions;
-
-export function adapterOf(options: StoreOptions): SessionsAdapter {
-  return 'dataSource' in options ? typeormAdapter(options) : redisAdapter(options);
 }
 
 export interface TestStore {

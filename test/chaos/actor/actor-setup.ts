@@ -1,17 +1,6 @@
 import { type ProcessRole } from 'nestjs-agent-sessions';
-import { type RedisAdapterOptions } from 'nestjs-agent-sessions/redis';
-import { type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
+import { type QueuePlace, type StoreOptions } from '../../support/connections.js';
 import { type Load } from './load.js';
-
-export type StoreOptions = TypeormAdapterOptions | RedisAdapterOptions;
-
-/** Where BullMQ keeps its rings. */
-export interface QueuePlace {
-  readonly server: 'postgres' | 'redis';
-  readonly url: string;
-  /** A schema, or a prefix of keys. */
-  readonly place: string;
-}
 
 /** How an actor is told what to do and where. */
 export interface ActorSetup {

@@ -2,21 +2,12 @@
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { createPostgresBackend } from 'bullmq';
-import { type SessionsAdapter, SessionsModule, TurnService } from 'nestjs-agent-sessions';
-import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
-import { redisAdapter } from 'nestjs-agent-sessions/redis';
-import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { SessionsModule, TurnService } from 'nestjs-agent-sessions';
+import { adapterOf, queueAt } from '../../support/connections.js';
 import { HistoryFile } from '../history/history-file.js';
 import { recordingStore } from '../history/recording-store.js';
 import { Random } from '../random.js';
-import {
-  type ActorMessage,
-  type ActorOrder,
-  type ActorSetup,
-  type QueuePlace,
-  type StoreOptions,
-} from './actor-setup.js';
+import { type ActorMessage, type ActorOrder, type ActorSetup } from './actor-setup.js';
 import { chaosOrchestrator } from './chaos.orchestrator.js';
 import { Client } from './client.js';
 
@@ -27,32 +18,20 @@ process.once('disconnect', () => process.exit(2));
 @Module({
   imports: [
     SessionsModule.forRoot({
-      adapter: recordingStore(openStore(setup.store), history),
+      adapter: recordingStore(adapterOf(setup.store), history),
       role: setup.role,
       turns: {
         leaseMs: setup.leaseMs,
         // A turn may be hit by many faults; none of them is its own.
         retry: { attempts: 1000, backoff: { type: 'fixed', delayMs: 100 } },
         shutdownGraceMs: 1000,
-        ...(setup.queue ? { queue: openQueue(setup.queue) } : {}),
+        ...(setup.queue ? { queue: queueAt(setup.queue) } : {}),
       },
     }),
     SessionsModule.forFeature([chaosOrchestrator(setup.version, history)]),
   ],
 })
 class ActorModule {}
-
-function openStore(options: StoreOptions): SessionsAdapter {
-  return 'dataSource' in options ? typeormAdapter(options) : redisAdapter(options);
-}
-
-function openQueue({ server, url, place }: QueuePlace): BullmqQueue {
-  if (server === 'redis') return bullmqQueue({ connection: { url }, prefix: place });
-  return bullmqQueue({
-    connection: { connectionString: url, schema: place, migrate: true },
-    backendFactory: createPostgresBackend,
-  });
-}
 
 function tell(message: ActorMessage): void {
   // A parent that is gone needs no answer.

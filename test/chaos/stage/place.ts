@@ -3,9 +3,7 @@ import { createPostgresBackend, Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
-import { redisAdapter } from 'nestjs-agent-sessions/redis';
-import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
-import { type QueuePlace, type StoreOptions } from '../actor/actor-setup.js';
+import { adapterOf, type QueuePlace, type StoreOptions } from '../../support/connections.js';
 import { CrashingServer } from './crashing-server.js';
 
 export const STORES = ['redis', 'postgres', 'sqlite'] as const;
@@ -47,10 +45,7 @@ export class Place {
 
   /** The store, for a look at what is in it. */
   openStore(): SessionsAdapter {
-    const options = this.storeOptions();
-    return 'dataSource' in options
-      ? typeormAdapter({ ...options, operationTimeoutMs: 10_000 })
-      : redisAdapter({ ...options, operationTimeoutMs: 10_000 });
+    return adapterOf({ ...this.storeOptions(), operationTimeoutMs: 10_000 });
   }
 
   /**

@@ -6,8 +6,7 @@ import { HistoryFile } from '../history/history-file.js';
 import { type Happening } from '../history/history.js';
 import { type Random } from '../random.js';
 import { ActorProcess } from './actor-process.js';
-import { Place } from './place.js';
-import { type StoreName } from './place.js';
+import { Place, type StoreName } from './place.js';
 
 /** Short, so that a run sees many lapses; the defaults are five times as long. */
 export const LEASE_MS = 2000;

@@ -1,5 +1,6 @@
 import { type CancelMode, type WhenBusy } from 'nestjs-agent-sessions';
 import { type Claim, type OperationName, type Operations } from '../../history/history.js';
+import { Random } from '../../random.js';
 import { heldBy, type SentCall, SimulatedRun, Unanswered } from './simulated-run.js';
 import { LEASE_US, Refused } from './simulated-store.js';
 import { type Recorded } from './story.js';
@@ -29,10 +30,10 @@ class RandomRun {
   private readonly turnIds: string[] = [];
   private readonly working = new Set<Life>();
   private speaking = CLIENTS;
-  private state: number;
+  private readonly random: Random;
 
   constructor(seed: number) {
-    this.state = seed;
+    this.random = new Random(seed);
   }
 
   play(): Recorded {
@@ -56,14 +57,18 @@ class RandomRun {
 
   private *speak(name: string): Program {
     for (let message = 1; message <= MESSAGES; message += 1) {
-      const args = { sessionId: this.pick(SESSIONS), key: `${name}-${message}`, whenBusy: this.pick(WHEN_BUSY) };
+      const args = {
+        sessionId: this.random.pick(SESSIONS),
+        key: `${name}-${message}`,
+        whenBusy: this.random.pick(WHEN_BUSY),
+      };
       const submitted = yield* this.resent('submit', args);
       if (submitted) {
         const { turnId } = submitted;
         this.turnIds.push(turnId);
-        if (this.chance(0.4)) this.start(`reader-${name}-${message}`, (reader) => this.read(reader, turnId));
-        if (this.chance(0.2)) yield* this.sent('cancel', { turnId, mode: this.pick(CANCEL_MODES) });
-        if (this.chance(0.3)) yield* this.resent('submit', args);
+        if (this.random.chance(0.4)) this.start(`reader-${name}-${message}`, (reader) => this.read(reader, turnId));
+        if (this.random.chance(0.2)) yield* this.sent('cancel', { turnId, mode: this.random.pick(CANCEL_MODES) });
+        if (this.random.chance(0.3)) yield* this.resent('submit', args);
         yield* this.sent('result', { turnId });
       }
       const turnId = this.turnIds[this.int(0, this.turnIds.length)];
@@ -87,7 +92,7 @@ class RandomRun {
 
   private *work(name: string): Program {
     for (;;) {
-      let claim = yield* this.sent('claim', { sessionId: this.pick(SESSIONS) });
+      let claim = yield* this.sent('claim', { sessionId: this.random.pick(SESSIONS) });
       while (claim) claim = yield* this.attempt(name, claim, this.run.now + LEASE_US / 2);
       yield { sleepUs: this.int(1000, 100_000) };
     }
@@ -118,12 +123,12 @@ class RandomRun {
       yield* this.park(claim, leaseEnd);
       return null;
     }
-    if (this.chance(0.2) && failures < 5) {
-      yield* this.insisted(this.pick(['retry', 'release'] as const), hold, leaseEnd);
+    if (this.random.chance(0.2) && failures < 5) {
+      yield* this.insisted(this.random.pick(['retry', 'release'] as const), hold, leaseEnd);
       return null;
     }
     const key = this.run.store.keyOf(turnId);
-    const end = this.chance(0.1)
+    const end = this.random.chance(0.1)
       ? ({ status: 'failed', text: null } as const)
       : this.run.store.isMarked(turnId)
         ? ({ status: 'cancelled', text: null } as const)
@@ -198,8 +203,8 @@ class RandomRun {
   }
 
   private call(life: Life, sent: SentCall<OperationName>): void {
-    const isLost = this.chance(0.03);
-    const isDone = !isLost || this.chance(0.5);
+    const isLost = this.random.chance(0.03);
+    const isDone = !isLost || this.random.chance(0.5);
     this.later(this.int(10, 5000), () => {
       if (isDone) sent.takeEffect();
       this.later(this.int(10, 5000), () => this.answer(life, sent, isLost));
@@ -213,7 +218,7 @@ class RandomRun {
       return;
     }
     if (isLost) {
-      if (this.chance(0.5)) sent.giveUp();
+      if (this.random.chance(0.5)) sent.giveUp();
       this.goOn(life, new Unanswered());
       return;
     }
@@ -228,9 +233,9 @@ class RandomRun {
 
   /** Kills or freezes somebody, again and again. */
   private harm(): void {
-    const life = this.pick([...this.working]);
+    const life = this.random.pick([...this.working]);
     const [, name, number] = /(.*)\.(\d+)/.exec(life.name) ?? [];
-    if (this.chance(0.5)) {
+    if (this.random.chance(0.5)) {
       this.run.fault('kill', life.name);
       life.isDead = true;
       this.working.delete(life);
@@ -249,20 +254,9 @@ class RandomRun {
     this.agenda.splice(place === -1 ? this.agenda.length : place, 0, { at, happen });
   }
 
-  private pick<T>(things: readonly T[]): T {
-    return things[this.int(0, things.length)];
-  }
-
-  private chance(probability: number): boolean {
-    return this.int(0, 1_000_000) < probability * 1_000_000;
-  }
-
-  /** From `from` to below `to`: mulberry32. */
+  /** From `from` to below `to`; `from` when there is nothing in between. */
   private int(from: number, to: number): number {
-    this.state = (this.state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return from + Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296) * (to - from));
+    return to > from ? this.random.int(from, to - 1) : from;
   }
 }
 

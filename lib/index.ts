@@ -155,7 +155,7 @@ export * from './turn/turn.store.js';
 export { type TurnEventBatch, type TurnEventLog } from './turn/turn-event-log.js';
 export { type StepKey, type StoredStep, type WaitResult } from './turn/turn-step.js';
 export { type TurnQueue } from './turn/turn-queue.js';
-export { type StateAddress, type StateDocument, type StateStore, type StateWriteOptions } from './state/state.store.js';
+export * from './state/state.store.js';
 export { type Lease, type LeaseStore } from './maintenance/lease.store.js';
 
 // Everywhere

@@ -63,7 +63,7 @@ const PORTS = {
   events: ['append', 'read', 'last', 'deleteExpired'],
   checkpoints: ['load', 'append', 'history', 'list', 'prune', 'delete'],
   conversations: ['append', 'window', 'page'],
-  state: ['get', 'set', 'extend', 'delete', 'deleteExpired'],
+  state: ['get', 'set', 'append', 'delete', 'deleteExpired', 'evictIdle'],
   leases: ['acquire', 'renew', 'release'],
 } as const satisfies { [Port in keyof SessionsAdapter]?: readonly (keyof SessionsAdapter[Port])[] };
 

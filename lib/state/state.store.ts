@@ -1,40 +1,104 @@
 import { type JsonValue } from '../common/json.js';
 
-/** Where a document stands. `scope` separates agents or modules of one namespace; '' when there is only one. */
-export interface StateAddress {
+/** Which document of a session. `scope` separates agents or modules of one namespace; '' when there is only one. */
+export interface StateName {
   readonly namespace: string;
   readonly scope: string;
-  readonly sessionId: string;
   readonly key: string;
 }
 
+/** Where a document stands. */
+export interface StateAddress extends StateName {
+  readonly sessionId: string;
+}
+
+/** What one append added. */
+export interface StateBatch {
+  /** The append's id. */
+  readonly id: string;
+  /** ISO-8601, by the store's clock. */
+  readonly at: string;
+  readonly entries: readonly JsonValue[];
+}
+
+/**
+ * A value, and what was appended to it since: what the document means is the value with the entries applied in order, which
+ * is for its readers to do. So writers that know nothing of each other add to it without conflict, in one operation each.
+ */
 export interface StateDocument {
   readonly value: JsonValue;
-  /** 1 when created, one more with every write. */
+  /** Appended since the value was written, in order. */
+  readonly batches: readonly StateBatch[];
+  /** 1 when created, one more with every write and every append; so the value is of `version - batches.length`. */
   readonly version: number;
+  /** ISO-8601. */
+  readonly createdAt: string;
+  /** ISO-8601: the last write, append, or read that counted as an access. */
+  readonly accessedAt: string;
   /** ISO-8601; absent when it does not expire. */
   readonly expiresAt?: string;
 }
 
-export interface StateWriteOptions {
-  /** Writes only over this version; 0 means that there must be none. Left out: whatever is there. */
-  readonly ifVersion?: number;
-  /** Milliseconds from now by the store's clock; left out: never. */
+/** When a document expires, from now on by the store's clock. */
+export interface StateAccess {
+  /** Milliseconds from now; left out: never. */
   readonly ttlMs?: number;
 }
 
-/** Small JSON documents with an idle TTL and compare-and-set. An expired document is not there. */
+export interface StateWriteOptions extends StateAccess {
+  /** Writes only over this version; 0 means that there must be none. Left out: whatever is there. */
+  readonly ifVersion?: number;
+}
+
+/** Replaces the value by one into which the oldest batches are worked. The document means the same before and after. */
+export interface StateFold {
+  /** The version of the value that was folded. */
+  readonly from: number;
+  /** How many batches, the oldest ones. */
+  readonly batches: number;
+  readonly value: JsonValue;
+}
+
+export interface StateAppend extends StateAccess {
+  /** Minted by the caller. While a batch with this id is in the document, the append adds nothing and touches nothing. */
+  readonly id: string;
+  /** None: only an access, which neither adds a batch nor makes a new version. */
+  readonly entries: readonly JsonValue[];
+  /** The value of the document that is made when there is none. Left out: then nothing is written. */
+  readonly initial?: JsonValue;
+  /** Appends only to this version. */
+  readonly ifVersion?: number;
+  /** Done on the way, when the value is still of the version `from` and has so many batches; else left out. */
+  readonly fold?: StateFold;
+}
+
+/** An append that is part of a turn's settlement. */
+export interface StateChange {
+  readonly name: StateName;
+  readonly append: StateAppend;
+}
+
+/** Small JSON documents with an idle TTL, compare-and-set, and conflict-free appends. An expired document is not there. */
 export interface StateStore {
-  get(address: StateAddress): Promise<StateDocument | null>;
+  /** @param access counts the read as an access: moves `accessedAt` and the expiry, and neither value nor version */
+  get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null>;
   /**
-   * Sent again without `ifVersion`, it is another write.
+   * Writes the value and drops all batches. Sent again without `ifVersion`, it is another write.
    * @returns what is stored now, or `null` when the version did not match and nothing was written
    */
   set(address: StateAddress, value: JsonValue, options?: StateWriteOptions): Promise<StateDocument | null>;
-  /** Moves the expiry without touching value or version. @returns whether there was a document */
-  extend(address: StateAddress, ttlMs: number): Promise<boolean>;
+  /**
+   * Adds a batch to the end.
+   * @returns what is stored now: without the batch when the version did not match; `null` when there is none and no `initial`
+   */
+  append(address: StateAddress, append: StateAppend): Promise<StateDocument | null>;
   /** @returns whether there was a document */
   delete(address: StateAddress): Promise<boolean>;
   /** Removes at most `limit` expired documents. @returns how many went */
   deleteExpired(limit: number): Promise<number>;
+  /**
+   * Removes the documents of a namespace that were not accessed for the longest, until `keep` live ones are left, at most
+   * `limit` of them. @returns how many went
+   */
+  evictIdle(namespace: string, keep: number, limit: number): Promise<number>;
 }

@@ -4,6 +4,7 @@ import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type NewMessage } from '../conversation/conversation.store.js';
 import { type Message } from '../conversation/message.js';
 import { type Session, type SessionChange } from '../session/session.js';
+import { type StateChange, type StateDocument, type StateName } from '../state/state.store.js';
 import { type Lane, type LaneMode, type LanePage, type LaneQuery } from './lane.js';
 import { type StepKey, type StoredStep } from './turn-step.js';
 import {
@@ -57,6 +58,8 @@ export interface ClaimRequest {
   readonly maxAttempts: number;
   /** How many messages of history the worker wants, by orchestrator; others get none. */
   readonly windows: Readonly<Record<string, number>>;
+  /** Which state documents of the session the worker wants, by orchestrator; others get none. Left out: none at all. */
+  readonly documents?: Readonly<Record<string, readonly StateName[]>>;
 }
 
 /** The right to write for a running turn. Every write is refused once a later fence was given out. */
@@ -76,6 +79,8 @@ export interface ClaimedTurn {
   readonly checkpoint: Checkpoint | null;
   readonly history: readonly Message[];
   readonly steps: readonly StoredStep[];
+  /** Those that the request names for the turn's orchestrator, in its order; `null` for one that is not there. */
+  readonly documents: readonly (StateDocument | null)[];
 }
 
 export interface RenewedLease {
@@ -94,6 +99,8 @@ export interface TurnSettlement {
   readonly messages: readonly NewMessage[];
   readonly checkpoint?: NewCheckpoint;
   readonly keepCheckpoints: KeepCheckpoints;
+  /** Appends to state documents of the session, each of another one. */
+  readonly stateChanges?: readonly StateChange[];
 }
 
 export interface SettledTurn {

@@ -29,9 +29,12 @@ export async function useEverything(ports: Ports): Promise<void> {
   await ports.state.set(address, 1, { ttlMs: 1000 });
   await ports.state.set(address, 2);
   await ports.state.get(address);
-  await ports.state.extend(address, 1000);
+  await ports.state.get(address, { ttlMs: 1000 });
+  await ports.state.append(address, { id: 'b', entries: [1] });
+  await ports.state.append(address, { id: 'c', entries: [2], fold: { from: 2, batches: 1, value: 3 } });
   await ports.state.delete(address);
   await ports.state.deleteExpired(10);
+  await ports.state.evictIdle('n', 1, 10);
   const lease = await ports.leases.acquire('sweep', 'me', 1000);
   if (lease) await ports.leases.renew(lease, 1000);
   if (lease) await ports.leases.release(lease);
@@ -57,6 +60,8 @@ async function useSessions(sessions: AtomicSessionStoreAdapter): Promise<void> {
   await sessions.delete('deleted');
   await sessions.erase('erased');
 }
+
+const PLAN = { namespace: 'n', scope: 'c', key: 'plan' };
 
 const CHECKPOINT = {
   orchestrator: 'desk',
@@ -95,8 +100,9 @@ async function useTurns({ turns, events }: Ports): Promise<void> {
       messages: [{ id: 'answer', role: 'assistant', content: 'hi' }],
       checkpoint: CHECKPOINT,
       keepCheckpoints: 1,
+      stateChanges: [{ name: PLAN, append: { id: 'd', entries: [1], initial: 0 } }],
     },
-    claimRequest('b', { windows: { desk: 10 } }),
+    claimRequest('b', { windows: { desk: 10 }, documents: { desk: [PLAN] } }),
   );
   await turns.accept(turnRequest('latest', { whenBusy: 'latest' }));
   await turns.accept(turnRequest('replacing', { whenBusy: 'replace' }));

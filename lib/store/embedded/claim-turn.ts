@@ -1,9 +1,10 @@
 import { type ClaimedTurn, type ClaimRequest } from '../../turn/turn.store.js';
 import { type WaitResult } from '../../turn/turn-step.js';
 import { readWindow } from './conversations.js';
+import { liveDocument } from './documents.js';
 import { endTurn, isDue, isLapsed, restLane } from './lane.js';
 import { isPaused } from './lane-control.js';
-import { toCheckpoint, toSession, toStep, toTurn } from './row-mapping.js';
+import { toCheckpoint, toDocument, toSession, toStep, toTurn } from './row-mapping.js';
 import { type LaneRow, type TurnRow } from './rows.js';
 import { storeWaitResult } from './steps.js';
 import { endBeforeNextAttempt, stopTurn } from './stop-turn.js';
@@ -85,12 +86,13 @@ function give(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimReque
   return answer(tx, { ...lane, ...held }, { ...head, ...running }, request);
 }
 
-function answer(tx: Transaction, lane: LaneRow, turn: TurnRow, { windows }: ClaimRequest): ClaimedTurn {
+function answer(tx: Transaction, lane: LaneRow, turn: TurnRow, { windows, documents = {} }: ClaimRequest): ClaimedTurn {
   const { sessionId } = turn;
   const session = tx.sessions.get(sessionId);
   const checkpoint = tx.checkpoints.latest(turn.orchestrator, sessionId);
   // Object.hasOwn: the orchestrator's name is data.
   const window = Object.hasOwn(windows, turn.orchestrator) ? windows[turn.orchestrator] : 0;
+  const names = Object.hasOwn(documents, turn.orchestrator) ? documents[turn.orchestrator] : [];
   return {
     hold: { sessionId, turnId: turn.id, fence: lane.fence },
     turn: toTurn(turn),
@@ -98,5 +100,9 @@ function answer(tx: Transaction, lane: LaneRow, turn: TurnRow, { windows }: Clai
     checkpoint: checkpoint ? toCheckpoint(checkpoint) : null,
     history: readWindow(tx, sessionId, window),
     steps: tx.steps.ofTurn(turn.id).map(toStep),
+    documents: names.map((name) => {
+      const row = liveDocument(tx, { ...name, sessionId });
+      return row ? toDocument(row) : null;
+    }),
   };
 }

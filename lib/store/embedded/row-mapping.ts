@@ -1,13 +1,15 @@
 import { type Checkpoint } from '../../checkpoint/checkpoint.js';
-import { type JsonObject } from '../../common/json.js';
+import { type JsonObject, type JsonValue } from '../../common/json.js';
 import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message, type MessageDraft } from '../../conversation/message.js';
 import { type Session } from '../../session/session.js';
+import { type StateAddress, type StateBatch, type StateDocument } from '../../state/state.store.js';
 import { type Lane, workerOf } from '../../turn/lane.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import { type Turn, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../turn/turn.js';
 import {
   type CheckpointRow,
+  type DocumentRow,
   type LaneViewRow,
   type MessageRow,
   type SessionRow,
@@ -140,6 +142,17 @@ export function toMessageRow(
 ): MessageRow {
   const { id, role, content, name, metadata, toolCalls, toolCallId } = message;
   return { ...place, id, role, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };
+}
+
+export function toDocument(row: Omit<DocumentRow, keyof StateAddress>): StateDocument {
+  return {
+    value: parse<JsonValue>(row.value),
+    batches: parse<StateBatch[]>(row.batches),
+    version: row.version,
+    createdAt: iso(row.createdAt),
+    accessedAt: iso(row.accessedAt),
+    ...present('expiresAt', row.expiresAt, iso),
+  };
 }
 
 function waitingFor(waitSignal: string | null, until: number | null): Pick<Turn, 'waitingFor'> {

@@ -142,7 +142,11 @@ export interface DocumentRow {
   readonly sessionId: string;
   readonly key: string;
   readonly value: string;
+  /** Those appended since, with all that a batch has. */
+  readonly batches: string;
   readonly version: number;
+  readonly createdAt: number;
+  readonly accessedAt: number;
   readonly expiresAt: number | null;
 }
 

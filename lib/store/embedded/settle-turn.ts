@@ -11,6 +11,7 @@ import { type Turn } from '../../turn/turn.js';
 import { appendCheckpoint } from './checkpoints.js';
 import { claimTurn } from './claim-turn.js';
 import { appendMessages } from './conversations.js';
+import { appendToDocument } from './documents.js';
 import { endTurn, hasFreeHead, held, restLane } from './lane.js';
 import { iso, toSession, toSessionRow, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
@@ -30,10 +31,11 @@ export function settleTurn(
   if (settled?.settledFence === fence) return handOver(tx, settled, next, true);
 
   const { lane, turn } = held(tx, hold);
-  const { status, reply, error, report, checkpoint } = settlement;
+  const { status, reply, error, report, checkpoint, stateChanges = [] } = settlement;
   const author = { turnId, orchestrator: turn.orchestrator };
   if (checkpoint) appendCheckpoint(tx, checkpoint, settlement.keepCheckpoints);
   appendMessages(tx, sessionId, settlement.messages, author);
+  for (const { name, append } of stateChanges) appendToDocument(tx, { ...name, sessionId }, append);
   const succeeded = status === 'awaiting-input' || status === 'completed';
   const sessionChange = succeeded ? touchSession(tx, sessionId) : undefined;
   const ended = endTurn(tx, turn, status, {

@@ -98,6 +98,8 @@ export interface TurnEventTable extends Table<TurnEventRow, Pick<TurnEventRow, '
 export interface DocumentTable extends Table<DocumentRow, StateAddress> {
   /** Removes at most `limit` documents that expired up to now. */
   deleteExpired(now: number, limit: number): number;
+  /** Removes at most `limit` live ones of a namespace, the longest idle first, and none of the `keep` last accessed. */
+  deleteIdle(namespace: string, keep: number, now: number, limit: number): number;
 }
 
 /** The tables as they are seen inside one atomic operation. */

@@ -96,6 +96,7 @@ export class MemoryMessages
 
 export class MemoryDocuments extends MemoryTable<DocumentRow, StateAddress> implements DocumentTable {
   private readonly bySession = new SetIndex<DocumentRow>();
+  private readonly byAccess = new GroupIndex<DocumentRow>((row) => row.accessedAt);
 
   constructor(journal: Journal) {
     super(journal, (key) => joined(key.namespace, key.scope, key.sessionId, key.key));
@@ -109,15 +110,24 @@ export class MemoryDocuments extends MemoryTable<DocumentRow, StateAddress> impl
     return expired.length;
   }
 
+  deleteIdle(namespace: string, keep: number, now: number, limit: number): number {
+    const live = this.byAccess.of(namespace).filter(({ expiresAt }) => expiresAt === null || expiresAt > now);
+    const idle = live.slice(0, Math.min(limit, Math.max(0, live.length - keep)));
+    for (const row of idle) this.delete(row);
+    return idle.length;
+  }
+
   ofSession(sessionId: string): DocumentRow[] {
     return this.bySession.of(sessionId);
   }
 
   protected override added(row: DocumentRow): void {
     this.bySession.add(row.sessionId, row);
+    this.byAccess.add(row.namespace, row);
   }
 
   protected override removed(row: DocumentRow): void {
     this.bySession.remove(row.sessionId, row);
+    this.byAccess.remove(row.namespace, row);
   }
 }

@@ -62,6 +62,10 @@ export function describeClients(context: ConformanceContext): void {
       await context.adapter.state.set(address, 'second');
       expect(await other().state.get(address)).toMatchObject({ value: 'second', version: 2 });
       expect(await other().state.set(address, 'late', { ifVersion: 1 })).toBeNull();
+      await context.adapter.state.append(address, { id: context.id(), entries: [3] });
+      expect(await other().state.get(address)).toMatchObject({ batches: [{ entries: [3] }], version: 3 });
+      await other().state.append(address, { id: context.id(), entries: [4] });
+      expect(await context.adapter.state.get(address)).toEqual(await other().state.get(address));
 
       expect(await context.adapter.leases.acquire(lease, 'a', PLENTY)).not.toBeNull();
       expect(await other().leases.acquire(lease, 'b', PLENTY)).toBeNull();

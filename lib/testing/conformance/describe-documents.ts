@@ -1,18 +1,13 @@
 import { type JsonValue } from '../../common/json.js';
-import { type StateAddress } from '../../state/state.store.js';
+import { type StateAddress, type StateDocument } from '../../state/state.store.js';
+import { addressOf, anyTime, isAfter, written } from './document-fixtures.js';
 import { HOSTILE_NAMES, HOUR, PLENTY, SHORT, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 /** The contract of StateStore. */
 export function describeDocuments(context: ConformanceContext): void {
   describe('documents', () => {
-    const at = (patch: Partial<StateAddress> = {}): StateAddress => ({
-      namespace: context.id(),
-      scope: '',
-      sessionId: context.id(),
-      key: 'state',
-      ...patch,
-    });
+    const at = (patch: Partial<StateAddress> = {}): StateAddress => addressOf(context, patch);
     const get = async (address: StateAddress): Promise<JsonValue | undefined> =>
       (await context.adapter.state.get(address))?.value;
 
@@ -20,10 +15,10 @@ export function describeDocuments(context: ConformanceContext): void {
       const { state } = context.adapter;
       const address = at();
       expect(await state.get(address)).toBeNull();
-      expect(await state.set(address, { a: [1, null, 'x'] })).toEqual({ value: { a: [1, null, 'x'] }, version: 1 });
-      expect(await state.get(address)).toEqual({ value: { a: [1, null, 'x'] }, version: 1 });
-      expect(await state.set(address, 'text')).toEqual({ value: 'text', version: 2 });
-      expect(await state.get(address)).toEqual({ value: 'text', version: 2 });
+      expect(await state.set(address, { a: [1, null, 'x'] })).toEqual(written({ a: [1, null, 'x'] }, 1));
+      expect(await state.get(address)).toEqual(written({ a: [1, null, 'x'] }, 1));
+      expect(await state.set(address, 'text')).toEqual(written('text', 2));
+      expect(await state.get(address)).toEqual(written('text', 2));
     });
 
     it('keeps null apart from no document, and every other JSON value as it is', async () => {
@@ -42,7 +37,7 @@ export function describeDocuments(context: ConformanceContext): void {
       for (const value of values) {
         const address = at();
         await context.adapter.state.set(address, value);
-        expect(await context.adapter.state.get(address)).toEqual({ value, version: 1 });
+        expect(await context.adapter.state.get(address)).toEqual(written(value, 1));
       }
     });
 
@@ -73,9 +68,9 @@ export function describeDocuments(context: ConformanceContext): void {
     it('copies what goes in and what comes out', async () => {
       const address = at();
       const given = { list: [{ n: 1 }] };
-      const written = await context.adapter.state.set(address, given);
+      const stored = await context.adapter.state.set(address, given);
       const read = await context.adapter.state.get(address);
-      for (const value of [given, written?.value, read?.value] as (typeof given)[]) value.list.push({ n: 2 });
+      for (const value of [given, stored?.value, read?.value] as (typeof given)[]) value.list.push({ n: 2 });
 
       expect(await get(address)).toEqual({ list: [{ n: 1 }] });
     });
@@ -85,11 +80,11 @@ export function describeDocuments(context: ConformanceContext): void {
       const address = at();
       expect(await state.set(address, 'too early', { ifVersion: 1 })).toBeNull();
       expect(await state.get(address)).toBeNull();
-      expect(await state.set(address, 'first', { ifVersion: 0 })).toEqual({ value: 'first', version: 1 });
+      expect(await state.set(address, 'first', { ifVersion: 0 })).toEqual(written('first', 1));
       expect(await state.set(address, 'late', { ifVersion: 0 })).toBeNull();
-      expect(await state.set(address, 'second', { ifVersion: 1 })).toEqual({ value: 'second', version: 2 });
+      expect(await state.set(address, 'second', { ifVersion: 1 })).toEqual(written('second', 2));
       expect(await state.set(address, 'late', { ifVersion: 1 })).toBeNull();
-      expect(await state.get(address)).toEqual({ value: 'second', version: 2 });
+      expect(await state.get(address)).toEqual(written('second', 2));
     });
 
     it('lets one of many concurrent writers have a version, and loses no count when they try again', async () => {
@@ -105,22 +100,23 @@ export function describeDocuments(context: ConformanceContext): void {
         if (!written) await increment();
       };
       await Promise.all(Array.from({ length: 20 }, increment));
-      expect(await state.get(address)).toEqual({ value: 20, version: 21 });
+      expect(await state.get(address)).toEqual(written(20, 21));
     });
 
     it("forgets a document after its time to live, by the store's clock", async () => {
       const { state } = context.adapter;
       const address = at();
-      const written = await state.set(address, 'short', { ttlMs: SHORT });
-      expect(written).toEqual({ value: 'short', version: 1, expiresAt: written?.expiresAt });
-      expect(written?.expiresAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      const short = await state.set(address, 'short', { ttlMs: SHORT });
+      expect(short).toEqual({ ...written('short', 1), expiresAt: anyTime() });
+      expect(lifeOf(short)).toBe(SHORT);
       await context.elapse(SHORT + TICK);
 
       expect(await state.get(address)).toBeNull();
-      expect(await state.extend(address, HOUR)).toBe(false);
+      expect(await state.get(address, { ttlMs: HOUR })).toBeNull();
+      expect(await state.get(address)).toBeNull();
       expect(await state.delete(address)).toBe(false);
       expect(await state.set(address, 'anew', { ifVersion: 1 })).toBeNull();
-      expect(await state.set(address, 'anew', { ifVersion: 0 })).toEqual({ value: 'anew', version: 1 });
+      expect(await state.set(address, 'anew', { ifVersion: 0 })).toEqual(written('anew', 1));
     });
 
     it('keeps a document for years, and for ever when no time to live is given', async () => {
@@ -133,23 +129,86 @@ export function describeDocuments(context: ConformanceContext): void {
       await context.elapse(SHORT + TICK);
 
       expect(await state.get(years)).toEqual(before);
-      expect(await state.get(ever)).toEqual({ value: 'ever', version: 2 });
+      expect(await state.get(ever)).toEqual(written('ever', 2));
     });
 
-    it('extends the time to live without touching value or version', async () => {
+    it('keeps when it was made, and notes when it was written', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      const first = await state.set(address, 1, { ttlMs: HOUR });
+      expect(first?.accessedAt).toBe(first?.createdAt);
+      await context.elapse(TICK);
+      const second = await state.set(address, 2);
+      expect(second?.createdAt).toBe(first?.createdAt);
+      expect(isAfter(second?.accessedAt, first?.accessedAt)).toBe(true);
+      expect(await state.get(address)).toEqual(second);
+
+      await state.delete(address);
+      const anew = await state.set(address, 3);
+      expect(isAfter(anew?.createdAt, first?.createdAt)).toBe(true);
+      expect(anew?.accessedAt).toBe(anew?.createdAt);
+    });
+
+    it('makes one anew where one expired, when it is written', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      const expired = await state.set(address, 1, { ttlMs: SHORT });
+      await context.elapse(SHORT + TICK);
+      const anew = await state.set(address, 2);
+
+      expect(anew).toEqual(written(2, 1));
+      expect(isAfter(anew?.createdAt, expired?.createdAt)).toBe(true);
+    });
+
+    it('ORC-03 a read that counts as an access moves when it was accessed and when it expires, and nothing else', async () => {
       const { state } = context.adapter;
       const address = at();
       const before = await state.set(address, 'kept', { ttlMs: HOUR });
-      expect(await state.extend(address, 3 * HOUR)).toBe(true);
-      const after = await state.get(address);
+      await context.elapse(TICK);
+      expect(await state.get(address)).toEqual(before);
+      const after = await state.get(address, { ttlMs: 3 * HOUR });
 
-      expect(after).toEqual({ value: 'kept', version: 1, expiresAt: after?.expiresAt });
-      const gained = Date.parse(after?.expiresAt ?? '') - Date.parse(before?.expiresAt ?? '');
-      expect(gained).toBeGreaterThanOrEqual(2 * HOUR);
-      expect(await state.extend(address, SHORT)).toBe(true);
+      expect(after).toEqual({ ...before, accessedAt: anyTime(), expiresAt: anyTime() });
+      expect(isAfter(after?.accessedAt, before?.accessedAt)).toBe(true);
+      expect(lifeOf(after)).toBe(3 * HOUR);
+      expect(await state.get(address)).toEqual(after);
+    });
+
+    it('ORC-03 a read that counts as an access gives a document an end, and takes it away', async () => {
+      const { state } = context.adapter;
+      const [ending, lasting] = [at(), at()];
+      await state.set(ending, 'ending');
+      await state.set(lasting, 'lasting', { ttlMs: SHORT });
+      expect(lifeOf(await state.get(ending, { ttlMs: SHORT }))).toBe(SHORT);
+      expect(await state.get(lasting, {})).toEqual(written('lasting', 1));
       await context.elapse(SHORT + TICK);
+      await state.deleteExpired(PLENTY);
+
+      expect(await state.get(ending)).toBeNull();
+      expect(await state.get(lasting)).toEqual(written('lasting', 1));
+    });
+
+    it('ORC-03 a read makes no document', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      expect(await state.get(address, { ttlMs: HOUR })).toBeNull();
+      expect(await state.get(address, {})).toBeNull();
       expect(await state.get(address)).toBeNull();
-      expect(await state.extend(at(), HOUR)).toBe(false);
+      expect(await state.set(address, 'first', { ifVersion: 0 })).toEqual(written('first', 1));
+    });
+
+    it('ORC-03 reads that count as accesses undo no concurrent write', async () => {
+      const { clients } = context;
+      const address = at();
+      await context.adapter.state.set(address, 0);
+      await Promise.all(
+        Array.from({ length: 20 }, (_, n) => {
+          const { state } = clients[n % clients.length];
+          return n % 4 < 2 ? state.set(address, n) : state.get(address, { ttlMs: HOUR });
+        }),
+      );
+
+      expect((await context.adapter.state.get(address))?.version).toBe(11);
     });
 
     it('deletes a document, and says whether there was one', async () => {
@@ -177,4 +236,9 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await get(ever)).toBe('ever');
     });
   });
+}
+
+/** Milliseconds from its last access to its end. */
+function lifeOf(document: StateDocument | null): number {
+  return Date.parse(document?.expiresAt ?? '') - Date.parse(document?.accessedAt ?? '');
 }

@@ -193,6 +193,11 @@ export function describeHostileNames(context: ConformanceContext): void {
         const [deleted, ...kept] = HOSTILE_NAMES;
         await state.delete({ ...address, [part]: deleted });
         for (const name of kept) expect(await state.get({ ...address, [part]: name })).toMatchObject({ value: name });
+        for (const name of kept) {
+          const append = { id: context.id(), entries: [name], ifVersion: 1 };
+          const appended = await state.append({ ...address, [part]: name }, append);
+          expect(appended).toMatchObject({ value: name, batches: [{ entries: [name] }], version: 2 });
+        }
       },
     );
 
@@ -287,7 +292,9 @@ export function describeHostileNames(context: ConformanceContext): void {
       ]);
       const address = { namespace: longest('n'), scope: longest('s'), sessionId, key: longest('日') };
       await state.set(address, 'here');
-      expect(await state.get(address)).toMatchObject({ value: 'here' });
+      expect(await state.get(address, { ttlMs: HOUR })).toMatchObject({ value: 'here' });
+      expect(await state.append(address, { id: longest('b'), entries: [] })).toMatchObject({ version: 1 });
+      expect(await state.evictIdle(address.namespace, 0, 1)).toBe(1);
       const [name, holder] = [longest('l'), longest('日')];
       expect(await context.adapter.leases.acquire(name, holder, HOUR)).toMatchObject({ name, holder });
     });

@@ -4,7 +4,7 @@ import { type MessagePart } from '../../conversation/message.js';
 import { type TurnErrorRecord, type TurnRequest } from '../../turn/turn.js';
 import { deepestJson, HOSTILE_TEXTS, hostileJson, prototypeKeys } from './hostile-values.js';
 import { create, PLENTY } from './session-fixtures.js';
-import { DESK, TestLane } from './test-lane.js';
+import { DESK, NOTES, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
 /** As deep as the services take JSON, less what the ports put around a value. */
@@ -165,6 +165,51 @@ export function describeHostileValues(context: ConformanceContext): void {
         expect(written?.value).toEqual(value);
         expect(await state.get(address)).toEqual(written);
       }
+    });
+
+    it.each([
+      ['structures', [hostileJson(), deepestJson(DEEPEST)]],
+      ['texts', [TEXT, ...HOSTILE_TEXTS]],
+      ['what is empty', ['', [], {}, [[]], null, false, 0]],
+      ['one empty list', [[]]],
+      ['one empty object', [{}]],
+    ])('ORC-05 a document keeps what is appended, folded and begun with, %s', async (_, entries) => {
+      const { state } = context.adapter;
+      const address = { namespace: context.id(), scope: '', sessionId: lane.sessionId, key: 'key' };
+      const append = { id: context.id(), entries, initial: entries };
+      const made = await state.append(address, append);
+      expect(made).toMatchObject({ value: entries, batches: [{ id: append.id, entries }] });
+      const both = await state.append(address, { id: context.id(), entries });
+      expect(both).toMatchObject({ value: entries, batches: [{ entries }, { entries }] });
+      expect(both?.batches[0]).toEqual(made?.batches[0]);
+      expect(await state.get(address)).toEqual(both);
+      const fold = { from: 0, batches: 1, value: entries[0] };
+      const folded = await state.append(address, { id: context.id(), entries: [], fold });
+      expect(folded).toEqual({
+        ...both,
+        value: entries[0],
+        batches: both?.batches.slice(1),
+        accessedAt: folded?.accessedAt,
+      });
+      expect(await state.get(address, {})).toMatchObject({ value: entries[0], batches: folded?.batches });
+      expect(await state.set(address, 'again')).toMatchObject({ value: 'again', batches: [] });
+    });
+
+    it('ORC-30 a turn is brought documents as they are, and appends to them', async () => {
+      const entries = [hostileJson(), TEXT, deepestJson(DEEPEST), [], {}, null];
+      const { hold } = await lane.run('first');
+      await lane.queue('second');
+      const begun = { id: context.id(), entries, initial: entries };
+      const request = lane.claimRequest({ documents: { [DESK]: [NOTES] } });
+      const { next } = await lane.settle(hold, { stateChanges: [{ name: NOTES, append: begun }] }, request);
+      expect(next?.documents).toMatchObject([{ value: entries, batches: [{ id: begun.id, entries }] }]);
+      expect(await lane.adapter.state.get({ ...NOTES, sessionId: lane.sessionId })).toEqual(next?.documents[0]);
+      expect((await lane.take(request)).documents).toEqual(next?.documents);
+
+      const folded = { id: context.id(), entries, fold: { from: 0, batches: 1, value: hostileJson() } };
+      await lane.settle(next?.hold ?? hold, { stateChanges: [{ name: NOTES, append: folded }] });
+      const { documents } = await lane.run('third', { documents: { [DESK]: [NOTES] } });
+      expect(documents).toMatchObject([{ value: hostileJson(), batches: [{ id: folded.id, entries }], version: 2 }]);
     });
 
     function messages(): NewMessage[] {

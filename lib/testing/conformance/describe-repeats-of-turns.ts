@@ -1,7 +1,7 @@
 import { type ClaimedTurn, type TurnSettlement } from '../../turn/turn.store.js';
 import { type CancelMode, WHEN_BUSY } from '../../turn/turn.js';
 import { type Call, itMayBeSentTwice, Refused } from './sent-twice.js';
-import { DESK, LONG_MS, TestLane, WAYS_BACK } from './test-lane.js';
+import { DESK, LONG_MS, NOTES, TestLane, WAYS_BACK } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
 const ERROR = { name: 'Error', message: 'no', code: 'NO' };
@@ -259,7 +259,7 @@ function accepting(lane: TestLane, whenBusy: (typeof WHEN_BUSY)[number]) {
 }
 
 function claiming(lane: TestLane, maxAttempts = 100) {
-  const request = lane.claimRequest({ maxAttempts, windows: { [DESK]: 10 } });
+  const request = lane.claimRequest({ maxAttempts, windows: { [DESK]: 10 }, documents: { [DESK]: [NOTES] } });
   const call: Pick<Call<ClaimedTurn | null>, 'send' | 'again'> = {
     send: ({ turns }) => turns.claim(lane.sessionId, request),
     again: same,
@@ -274,7 +274,7 @@ function settling(
   andNext = false,
 ): Pick<Call<Awaited<ReturnType<TestLane['settle']>>>, 'send' | 'again'> {
   const settlement: TurnSettlement = { status: 'awaiting-input', messages: [], keepCheckpoints: 'all', ...changes };
-  const next = andNext ? lane.claimRequest({ windows: { [DESK]: 10 } }) : undefined;
+  const next = andNext ? lane.claimRequest({ windows: { [DESK]: 10 }, documents: { [DESK]: [NOTES] } }) : undefined;
   return {
     send: ({ turns }) => turns.settle(hold, settlement, next),
     // Only the first one changed the session.

@@ -1,6 +1,8 @@
 import { type NewMessage } from '../../conversation/conversation.store.js';
+import { type StateAppend, type StateDocument } from '../../state/state.store.js';
 import { describeRepeatsOfSessions } from './describe-repeats-of-sessions.js';
 import { describeRepeatsOfTurns } from './describe-repeats-of-turns.js';
+import { written } from './document-fixtures.js';
 import { itMayBeSentTwice, Refused } from './sent-twice.js';
 import { HOUR } from './session-fixtures.js';
 import { DESK, TestLane } from './test-lane.js';
@@ -105,14 +107,80 @@ function describeRepeatsOfDocuments(context: ConformanceContext): void {
     return { send: ({ state }) => state.delete(address), again: () => false, look };
   });
 
-  itMayBeSentTwice('extend', context, async () => {
+  itMayBeSentTwice('ORC-03 get that counts as an access', context, async () => {
     const { address, look } = await documentAt('old');
     return {
-      send: ({ state }) => state.extend(address, 2 * HOUR),
-      again: () => true,
-      // The time to live counts from the last call.
-      look: async () => ({ ...(await look()), expiresAt: 'later' }),
+      send: async ({ state }) => timeless(await state.get(address, { ttlMs: 2 * HOUR })),
+      again: (first) => first,
+      look: async () => timeless(await look()),
     };
+  });
+
+  itMayBeSentTwice('ORC-05 ORC-07 append', context, async () => {
+    const { address, look } = await documentAt('old');
+    const append: StateAppend = { id: context.id(), entries: [1, 2], ttlMs: HOUR };
+    return { send: ({ state }) => state.append(address, append), again: (first) => first, look };
+  });
+
+  itMayBeSentTwice('ORC-05 append that makes the document', context, async () => {
+    const { address, look } = await documentAt();
+    const append: StateAppend = { id: context.id(), entries: [1], initial: [], ifVersion: 0 };
+    return { send: ({ state }) => state.append(address, append), again: (first) => first, look };
+  });
+
+  itMayBeSentTwice('ORC-05 append to a version', context, async () => {
+    const { address, look } = await documentAt('old');
+    const append: StateAppend = { id: context.id(), entries: [1], ifVersion: 1 };
+    return { send: ({ state }) => state.append(address, append), again: (first) => first, look };
+  });
+
+  itMayBeSentTwice('ORC-05 append that folds', context, async () => {
+    const { address, look } = await documentAt('old');
+    for (const entry of [1, 2]) await context.adapter.state.append(address, { id: context.id(), entries: [entry] });
+    const fold = { from: 1, batches: 2, value: 'old, 1, 2' };
+    const append: StateAppend = { id: context.id(), entries: [3], fold };
+    return { send: ({ state }) => state.append(address, append), again: (first) => first, look };
+  });
+
+  itMayBeSentTwice('ORC-03 append without entries', context, async () => {
+    const { address, look } = await documentAt('old');
+    const append: StateAppend = { id: context.id(), entries: [], ttlMs: HOUR };
+    return {
+      send: async ({ state }) => timeless(await state.append(address, append)),
+      again: (first) => first,
+      look: async () => timeless(await look()),
+    };
+  });
+
+  itMayBeSentTwice('ORC-05 append without entries that makes the document', context, async () => {
+    const { address, look } = await documentAt();
+    const append: StateAppend = { id: context.id(), entries: [], initial: 'new' };
+    return {
+      send: async ({ state }) => timeless(await state.append(address, append)),
+      again: (first) => first,
+      look: async () => timeless(await look()),
+    };
+  });
+
+  itMayBeSentTwice('ORC-05 append to what is not there', context, async () => {
+    const { address, look } = await documentAt();
+    const append: StateAppend = { id: context.id(), entries: [1] };
+    return { send: ({ state }) => state.append(address, append), again: () => null, look };
+  });
+
+  it('ORC-13 evictIdle, sent again, removes nothing more than it should', async () => {
+    const { clients } = context;
+    const { address } = await documentAt();
+    const keys = ['a', 'b', 'c', 'd', 'e'];
+    for (const key of keys) await context.adapter.state.set({ ...address, key }, key);
+    const removed = await Promise.all(
+      [clients[0], clients[clients.length - 1]].map(({ state }) => state.evictIdle(address.namespace, 2, 10)),
+    );
+
+    expect(removed[0] + removed[1]).toBe(3);
+    expect(await context.adapter.state.evictIdle(address.namespace, 2, 10)).toBe(0);
+    const left = await Promise.all(keys.map((key) => context.adapter.state.get({ ...address, key })));
+    expect(left.filter((document) => document !== null)).toHaveLength(2);
   });
 
   it('set without ifVersion, sent again, is another write of the same value', async () => {
@@ -121,12 +189,16 @@ function describeRepeatsOfDocuments(context: ConformanceContext): void {
     const first = await state.set(address, 'new');
     const second = await state.set(address, 'new');
 
-    expect([first, second]).toEqual([
-      { value: 'new', version: 1 },
-      { value: 'new', version: 2 },
-    ]);
+    expect([first, second]).toEqual([written('new', 1), written('new', 2)]);
     expect(await look()).toEqual(second);
   });
+}
+
+/** Without what counts from the last call. */
+function timeless(document: StateDocument | null): unknown {
+  if (!document) return null;
+  const { accessedAt: _, expiresAt: __, ...rest } = document;
+  return rest;
 }
 
 function describeRepeatsOfLeases(context: ConformanceContext): void {

@@ -150,6 +150,8 @@ export function describeSessionRemoval(context: ConformanceContext): void {
       message: () => append(session.id),
       checkpoint: () => save(session.id, orchestrator),
       document: () => context.adapter.state.set(documentOf(session.id), 'late'),
+      batch: () => context.adapter.state.append(documentOf(session.id), { id: 'late', entries: [1], initial: 'late' }),
+      'batch of nothing': () => context.adapter.state.append(documentOf(session.id), { id: 'late', entries: [1] }),
     };
     for (const [name, write] of Object.entries(writes)) {
       const error = await write().catch((reason: unknown) => reason);

@@ -1,6 +1,8 @@
 import { describeCheckpoints } from './describe-checkpoints.js';
 import { describeClients } from './describe-clients.js';
 import { describeConversations } from './describe-conversations.js';
+import { describeDocumentAppends } from './describe-document-appends.js';
+import { describeDocumentEviction } from './describe-document-eviction.js';
 import { describeDocuments } from './describe-documents.js';
 import { describeHints } from './describe-hints.js';
 import { describeHostileNames } from './describe-hostile-names.js';
@@ -49,6 +51,8 @@ export function describeSessionsAdapter(
     describeConversations(context);
     describeCheckpoints(context);
     describeDocuments(context);
+    describeDocumentAppends(context);
+    describeDocumentEviction(context);
     describeLeases(context);
     describeTurns(context);
     describeTurnEvents(context);

@@ -3,7 +3,7 @@ import { type JsonObject, type JsonValue } from '../../common/json.js';
 import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message } from '../../conversation/message.js';
 import { create, HOUR, insertIdle, PLENTY, RULES } from './session-fixtures.js';
-import { DESK, TestLane } from './test-lane.js';
+import { DESK, NOTES, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
 const MIB = 1_048_576;
@@ -90,6 +90,40 @@ export function describeSizes(context: ConformanceContext): void {
       const value = sized(LARGE);
       await state.set(address, value);
       expectSame((await state.get(address))?.value, value);
+    });
+
+    it('ORC-05 ORC-30 takes large entries and many batches, and brings them to a turn', async () => {
+      const { state } = context.adapter;
+      const address = { ...NOTES, sessionId: lane.sessionId };
+      const value = sized(LARGE);
+      await state.append(address, { id: context.id(), entries: [value, value], initial: value });
+      for (const n of many(300, (index) => index)) await state.append(address, { id: context.id(), entries: [n] });
+      const { hold, documents } = await lane.run('hello', { documents: { [DESK]: [NOTES] } });
+      const stored = await state.get(address);
+      expectSame(documents, [stored]);
+      expectSame(
+        stored?.batches.flatMap(({ entries }) => entries),
+        [value, value, ...many(300, (index) => index)],
+      );
+
+      const fold = { from: 0, batches: 301, value: sized(LARGEST) };
+      const entries = many(1000, (index) => ({ index }));
+      await lane.settle(hold, { stateChanges: [{ name: NOTES, append: { id: context.id(), entries, fold } }] });
+      const folded = await state.get(address);
+      expectSame([folded?.value, folded?.batches.map((batch) => batch.entries)], [fold.value, [entries]]);
+      expect(folded?.version).toBe(302);
+    });
+
+    it('ORC-30 brings 100 documents to a turn, and takes as many changes of one', async () => {
+      const names = many(100, (n) => ({ ...NOTES, key: `notes ${n}` }));
+      const { hold } = await lane.run('first');
+      await lane.queue('second');
+      const stateChanges = names.map((name) => ({
+        name,
+        append: { id: context.id(), entries: [name.key], initial: 0 },
+      }));
+      const { next } = await lane.settle(hold, { stateChanges }, lane.claimRequest({ documents: { [DESK]: names } }));
+      expect(next?.documents.map((document) => document?.batches[0]?.entries)).toEqual(names.map(({ key }) => [key]));
     });
 
     it('STA-03 takes 1,000 messages in one settle, and gives them back in one window', async () => {

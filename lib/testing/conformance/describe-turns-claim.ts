@@ -23,6 +23,7 @@ export function describeTurnsClaim(context: ConformanceContext): void {
       checkpoint: null,
       history: [],
       steps: [],
+      documents: [],
     });
     expect((claimed.turn.startedAt ?? '') > accepted.acceptedAt).toBe(true);
     expect(await lane.get(accepted.id)).toEqual(claimed.turn);

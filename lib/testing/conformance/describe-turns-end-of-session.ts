@@ -110,7 +110,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
 
     await context.sessions.delete(lane.sessionId);
 
-    expect(await lane.snapshot()).toEqual({ session: null, turns: [], messages: [], checkpoints: [] });
+    expect(await lane.snapshot()).toEqual({ session: null, turns: [], messages: [], checkpoints: [], notes: null });
     expect(await lane.get(turn.id)).toBeNull();
     expect(await lane.claim()).toBeNull();
     await expect(lane.settle(hold)).rejects.toBeInstanceOf(TurnFencedError);
@@ -153,7 +153,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     await context.sessions.erase(lane.sessionId);
     await context.sessions.erase(lane.sessionId);
 
-    expect(await lane.snapshot()).toEqual({ session: null, turns: [], messages: [], checkpoints: [] });
+    expect(await lane.snapshot()).toEqual({ session: null, turns: [], messages: [], checkpoints: [], notes: null });
     await expect(lane.settle(hold, lane.settlement(turn, 1))).rejects.toBeInstanceOf(TurnFencedError);
     await expect(lane.accept('third')).rejects.toBeInstanceOf(SessionNotFoundError);
     await expect(lane.createSession()).rejects.toBeInstanceOf(SessionConflictError);

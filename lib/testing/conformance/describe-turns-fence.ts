@@ -1,6 +1,6 @@
 import { TurnFencedError } from '../../turn/turn.errors.js';
 import { type TurnHold } from '../../turn/turn.store.js';
-import { DESK, LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
+import { DESK, LONG_MS, NOTES, SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
 /** TRN-03: one running turn a session, by lease and fence; a worker that lost its turn changes nothing. */
@@ -195,6 +195,7 @@ const writes = {
       messages: [{ id: 'late', role: 'assistant', content: 'too late' }],
       checkpoint: lane.checkpoint((await lane.adapter.checkpoints.history(DESK, lane.sessionId)).length),
       keepCheckpoints: 1,
+      stateChanges: [{ name: NOTES, append: { id: 'late', entries: ['too late'], initial: {} } }],
     }),
   retry: (lane: TestLane, hold: TurnHold) =>
     lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'too late' }, delayMs: LONG_MS }),

@@ -1,5 +1,6 @@
 import { type NewCheckpoint } from '../../checkpoint/checkpoint.js';
 import { type Message } from '../../conversation/message.js';
+import { type StateName } from '../../state/state.store.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
 import { type LaneMode } from '../../turn/lane.js';
 import { type StoredStep } from '../../turn/turn-step.js';
@@ -17,6 +18,8 @@ import { create } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 export const DESK = 'desk';
+/** A document of the session: what settlements append to. */
+export const NOTES: StateName = { namespace: 'conformance', scope: 'desk', key: 'notes' };
 /** Longer than any test runs. */
 export const LONG_MS = 60_000;
 /** Short enough to wait for on a store with a real clock. */
@@ -144,6 +147,7 @@ export class TestLane {
         { id: `${turn.id}.1`, role: 'assistant', content: `answer ${turnIndex}` },
       ],
       checkpoint: this.checkpoint(turnIndex, turn.id),
+      stateChanges: [{ name: NOTES, append: { id: turn.id, entries: [turnIndex], initial: {} } }],
     };
   }
 
@@ -189,12 +193,13 @@ export class TestLane {
 
   /** Everything that the store shows of the session, to see that nothing of it changed. */
   async snapshot(): Promise<object> {
-    const { sessions, checkpoints } = this.adapter;
+    const { sessions, checkpoints, state } = this.adapter;
     return {
       session: await sessions.fetchById(this.sessionId),
       turns: await this.list(),
       messages: await this.messages(),
       checkpoints: await checkpoints.history(DESK, this.sessionId),
+      notes: await state.get({ ...NOTES, sessionId: this.sessionId }),
     };
   }
 

@@ -72,8 +72,9 @@ class DocumentModel extends TimedModel<DocumentOperation> {
         return this.show(this.at(operation.key), seen);
       case 'extend': {
         const document = this.at(operation.key);
-        if (document) this.documents[operation.key] = { ...document, expiresAt: this.now + operation.ttlMs };
-        return document !== undefined;
+        if (!document) return null;
+        this.documents[operation.key] = { ...document, expiresAt: this.now + operation.ttlMs };
+        return this.show(this.documents[operation.key], seen);
       }
       case 'delete': {
         const found = this.at(operation.key) !== undefined;
@@ -139,7 +140,7 @@ class DocumentDriver extends ClientDriver<DocumentAction, DocumentOperation> {
         return this.shown(operation.key, document);
       }
       case 'extend':
-        return state.extend(this.at(operation.key), operation.ttlMs);
+        return this.shown(operation.key, await state.get(this.at(operation.key), { ttlMs: operation.ttlMs }));
       case 'delete':
         return state.delete(this.at(operation.key));
       case 'deleteExpired':

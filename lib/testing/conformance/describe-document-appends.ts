@@ -1,0 +1,378 @@
+import { type JsonValue } from '../../common/json.js';
+import { type StateAddress, type StateAppend, type StateDocument, type StateStore } from '../../state/state.store.js';
+import { addressOf, anyTime, appendOf, entriesOf, isAfter, listOf, written } from './document-fixtures.js';
+import { HOUR, lookalikeIds, PLENTY, SHORT, TICK } from './session-fixtures.js';
+import { type ConformanceContext } from './target.js';
+
+/** StateStore.append: batches, what they are added to, and how they are worked into the value. */
+export function describeDocumentAppends(context: ConformanceContext): void {
+  describe('appends to documents', () => {
+    const at = (patch: Partial<StateAddress> = {}): StateAddress => addressOf(context, patch);
+    const of = (entries: JsonValue[], patch: Partial<StateAppend> = {}): StateAppend =>
+      appendOf(context, entries, patch);
+
+    it('ORC-05 adds batches in order, each of them a version', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      const made = await state.set(address, { n: 0 });
+      await context.elapse(TICK);
+      const [first, second] = [of([1, 'two']), of([[]])];
+      const one = await state.append(address, first);
+      await context.elapse(TICK);
+      const both = await state.append(address, second);
+
+      const batch = { id: first.id, at: one?.accessedAt ?? '', entries: [1, 'two'] };
+      expect(one).toEqual({ ...made, batches: [batch], version: 2, accessedAt: anyTime() });
+      expect(both).toEqual({
+        ...one,
+        batches: [batch, { id: second.id, at: both?.accessedAt, entries: [[]] }],
+        version: 3,
+        accessedAt: anyTime(),
+      });
+      expect(isAfter(one?.accessedAt, made?.accessedAt)).toBe(true);
+      expect(isAfter(both?.accessedAt, one?.accessedAt)).toBe(true);
+      expect(await state.get(address)).toEqual(both);
+    });
+
+    it('ORC-05 writes nothing when there is no document, unless it is told what to make', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      expect(await state.append(address, of([1]))).toBeNull();
+      expect(await state.append(address, of([], { ifVersion: 0 }))).toBeNull();
+      expect(await state.append(address, of([1], { initial: [], ifVersion: 1 }))).toBeNull();
+      expect(await state.get(address)).toBeNull();
+    });
+
+    it.each<[string, JsonValue]>([
+      ['an object', { list: [] }],
+      ['null', null],
+      ['false', false],
+      ['an empty text', ''],
+    ])('ORC-05 makes the document of %s when there is none', async (_, initial) => {
+      const { state } = context.adapter;
+      const [empty, filled] = [at(), at()];
+      const made = await state.append(empty, of([], { initial }));
+      expect(made).toEqual(written(initial, 1));
+      expect(made?.accessedAt).toBe(made?.createdAt);
+      expect(await state.get(empty)).toEqual(made);
+
+      const append = of([1], { initial, ifVersion: 0, ttlMs: HOUR });
+      const document = await state.append(filled, append);
+      const batches = [{ id: append.id, at: document?.createdAt, entries: [1] }];
+      expect(document).toEqual({ ...written(initial, 1), batches, expiresAt: anyTime() });
+      expect(document?.accessedAt).toBe(document?.createdAt);
+      expect(await state.get(filled)).toEqual(document);
+      // What it begins with is said only once.
+      expect(await state.append(filled, of([2], { initial: 'another' }))).toMatchObject({ value: initial, version: 2 });
+    });
+
+    it('ORC-05 an append without entries is only an access', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      await state.set(address, 'value');
+      const before = await state.append(address, of([1]));
+      await context.elapse(TICK);
+      const append = of([], { ttlMs: HOUR });
+      const after = await state.append(address, append);
+      expect(after).toEqual({ ...before, accessedAt: anyTime(), expiresAt: anyTime() });
+      expect(isAfter(after?.accessedAt, before?.accessedAt)).toBe(true);
+      expect(await state.get(address)).toEqual(after);
+      // It leaves no batch by which its id would be known.
+      expect(await state.append(address, { ...append, entries: [2] })).toMatchObject({ version: 3 });
+    });
+
+    it('ORC-05 moves the end of the document, or takes it away', async () => {
+      const { state } = context.adapter;
+      const [ending, lasting] = [at(), at()];
+      await state.set(ending, 'ending');
+      await state.set(lasting, 'lasting', { ttlMs: SHORT });
+      const document = await state.append(ending, of([1], { ttlMs: SHORT }));
+      expect(Date.parse(document?.expiresAt ?? '') - Date.parse(document?.accessedAt ?? '')).toBe(SHORT);
+      await state.append(lasting, of([1]));
+      await context.elapse(SHORT + TICK);
+      await state.deleteExpired(PLENTY);
+
+      expect(await state.get(ending)).toBeNull();
+      expect(await state.append(ending, of([1]))).toBeNull();
+      expect(await state.append(ending, of([1], { ifVersion: 2, initial: 'anew' }))).toBeNull();
+      const anew = await state.append(ending, of([2], { initial: 'anew' }));
+      expect(anew).toEqual({ ...written('anew', 1), batches: [expect.objectContaining({ entries: [2] })] });
+      const kept = await state.get(lasting);
+      expect(kept).not.toHaveProperty('expiresAt');
+      expect(entriesOf(kept)).toEqual([1]);
+    });
+
+    it('ORC-05 makes the document anew where one expired that is still stored', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      await state.set(address, 'old', { ttlMs: HOUR });
+      const append = of([1], { ttlMs: SHORT });
+      const expired = await state.append(address, append);
+      await context.elapse(SHORT + TICK);
+      const anew = await state.append(address, { ...append, initial: 'new', fold: { from: 1, batches: 1, value: 0 } });
+
+      expect(anew).toMatchObject({ value: 'new', version: 1, batches: [{ id: append.id, entries: [1] }] });
+      expect(isAfter(anew?.createdAt, expired?.createdAt)).toBe(true);
+      expect(await state.get(address)).toEqual(anew);
+    });
+
+    it('ORC-07 adds a batch once, and touches nothing when it is sent again', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      const append = of(['once'], { initial: null, ttlMs: HOUR });
+      await state.append(address, append);
+      const both = await state.append(address, of(['twice'], { ttlMs: HOUR }));
+      await context.elapse(TICK);
+      const fold = { from: 0, batches: 1, value: 'folded' };
+
+      for (const again of [append, { ...append, entries: [], ifVersion: 7, fold }, { ...append, entries: ['other'] }]) {
+        expect(await state.append(address, again)).toEqual(both);
+        expect(await state.get(address)).toEqual(both);
+      }
+    });
+
+    it('ORC-07 knows a batch by the whole of its id, and not by what it holds', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      const ids = lookalikeIds(context.id());
+      const mentioned = { id: ids[1], at: '', entries: [] };
+      await state.set(address, [{ batches: ids.map((id) => ({ id })) }]);
+      await state.append(address, { id: ids[0], entries: [mentioned, `{"id":"${ids[2]}"}`, ids] });
+      for (const id of ids.slice(1)) await state.append(address, { id, entries: [id] });
+
+      const document = await state.get(address);
+      expect(document?.batches.map(({ id }) => id)).toEqual(ids);
+      expect(document?.version).toBe(ids.length + 1);
+    });
+
+    it('ORC-05 appends to the expected version only', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      const first = await state.append(address, of([1], { initial: null, ifVersion: 0 }));
+      await context.elapse(TICK);
+      const fold = { from: 0, batches: 1, value: 1 };
+      for (const ifVersion of [0, 2]) {
+        expect(await state.append(address, of([2], { initial: null, ifVersion, ttlMs: HOUR, fold }))).toEqual(first);
+        expect(await state.append(address, of([], { ifVersion, ttlMs: HOUR }))).toEqual(first);
+      }
+      expect(await state.get(address)).toEqual(first);
+      expect(await state.append(address, of([2], { ifVersion: 1 }))).toMatchObject({ version: 2 });
+    });
+
+    it('ORC-05 set drops all batches, and goes on counting', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      await state.append(address, of([1], { initial: 'first' }));
+      await state.append(address, of([2]));
+      expect(await state.set(address, 'late', { ifVersion: 1 })).toBeNull();
+      expect(await state.set(address, 'second', { ifVersion: 2 })).toEqual(written('second', 3));
+      expect(await state.get(address)).toEqual(written('second', 3));
+      expect(await state.append(address, of([3]))).toMatchObject({ value: 'second', version: 4 });
+    });
+
+    it('ORC-05 delete takes the batches along', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      const append = of([1], { initial: [] });
+      await state.append(address, append);
+      expect(await state.delete(address)).toBe(true);
+      expect(await state.get(address)).toBeNull();
+      expect(await state.append(address, append)).toMatchObject({ version: 1, batches: [{ id: append.id }] });
+    });
+
+    it('ORC-05 copies what goes in and what comes out', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      const initial = { list: [1] };
+      const entry = { list: [1] };
+      const append = of([entry], { initial });
+      const stored = await state.append(address, append);
+      const read = await state.get(address);
+      for (const value of [initial, entry, stored?.value, read?.value, ...entriesOf(stored), ...entriesOf(read)]) {
+        (value as typeof initial).list.push(2);
+      }
+      (append.entries as JsonValue[]).push('more');
+
+      expect(await state.get(address)).toMatchObject({ value: { list: [1] }, batches: [{ entries: [{ list: [1] }] }] });
+      const folding = { list: ['folded'] };
+      const folded = await state.append(address, of([2], { fold: { from: 0, batches: 1, value: folding } }));
+      for (const value of [folding, folded?.value]) (value as typeof folding).list.push('more');
+      expect(await state.get(address)).toMatchObject({ value: { list: ['folded'] }, batches: [{ entries: [2] }] });
+    });
+
+    describe('folds', () => {
+      let address: StateAddress;
+      let before: StateDocument | null;
+
+      beforeEach(async () => {
+        address = at();
+        for (const n of [1, 2, 3]) await context.adapter.state.append(address, of([n], { initial: [] }));
+        before = await context.adapter.state.get(address);
+        await context.elapse(TICK);
+      });
+
+      it.each([1, 2, 3])('ORC-05 works the oldest %d batches into the value', async (batches) => {
+        const { state } = context.adapter;
+        const value = [1, 2, 3].slice(0, batches);
+        const rest = (before?.batches ?? []).slice(batches);
+        const folded = await state.append(address, of([], { fold: { from: 0, batches, value } }));
+        expect(folded).toEqual({ ...before, value, batches: rest, accessedAt: anyTime() });
+        expect(await state.get(address)).toEqual(folded);
+
+        const append = of([4], { ifVersion: 3 });
+        const after = await state.append(address, append);
+        const batch = { id: append.id, at: after?.accessedAt, entries: [4] };
+        expect(after).toEqual({ ...folded, batches: [...rest, batch], version: 4, accessedAt: anyTime() });
+      });
+
+      it('ORC-05 folds and appends at once', async () => {
+        const { state } = context.adapter;
+        const append = of([4], { fold: { from: 0, batches: 2, value: [1, 2] } });
+        const after = await state.append(address, append);
+        expect(after).toMatchObject({ value: [1, 2], version: 4, createdAt: before?.createdAt });
+        expect(entriesOf(after)).toEqual([3, 4]);
+        // The value is of version 2 now.
+        const next = await state.append(address, of([5], { fold: { from: 2, batches: 2, value: [1, 2, 3, 4] } }));
+        expect(next).toMatchObject({ value: [1, 2, 3, 4], version: 5 });
+        expect(entriesOf(next)).toEqual([5]);
+        expect(await state.get(address)).toEqual(next);
+      });
+
+      it('ORC-05 folds to null', async () => {
+        const { state } = context.adapter;
+        const fold = { from: 0, batches: 3, value: null };
+        expect(await state.append(address, of([], { fold }))).toMatchObject({ value: null, batches: [], version: 3 });
+      });
+
+      it.each([
+        ['of another version', { from: 1, batches: 1 }],
+        ['of a version before the first', { from: -1, batches: 1 }],
+        ['of no batch', { from: 0, batches: 0 }],
+        ['of more batches than there are', { from: 0, batches: 4 }],
+      ])('ORC-05 leaves out a fold %s, and appends', async (_, fold) => {
+        const { state } = context.adapter;
+        const append = of([4], { fold: { ...fold, value: 'wrong' }, ttlMs: HOUR });
+        const after = await state.append(address, append);
+        expect(after).toMatchObject({ value: [], version: 4 });
+        expect(entriesOf(after)).toEqual([1, 2, 3, 4]);
+        expect(await state.get(address)).toEqual(after);
+      });
+
+      it('ORC-05 leaves out a fold that another one was faster than', async () => {
+        const { state } = context.adapter;
+        const fold = { from: 0, batches: 2, value: [1, 2] };
+        await state.append(address, of([], { fold }));
+        const again = await state.append(address, of([4], { fold }));
+        expect(listOf(again)).toEqual([1, 2, 3, 4]);
+        await state.set(address, []);
+        expect(await state.append(address, of([5], { fold: { ...fold, from: 2 } }))).toMatchObject({ value: [] });
+      });
+
+      it('ORC-07 an id that was folded away is not known any more', async () => {
+        const { state } = context.adapter;
+        const [first] = before?.batches ?? [];
+        await state.append(address, of([], { fold: { from: 0, batches: 1, value: [1] } }));
+        const again = await state.append(address, { id: first.id, entries: first.entries });
+        expect(listOf(again)).toEqual([1, 2, 3, 1]);
+        expect(again?.version).toBe(4);
+      });
+    });
+
+    describe('races', () => {
+      const MANY = 50;
+      const numbers = (count = MANY): number[] => Array.from({ length: count }, (_, n) => n);
+      const stateOf = (n: number): StateStore => context.clients[n % context.clients.length].state;
+
+      it('ORC-05 loses none of many concurrent appends', async () => {
+        const address = at();
+        const made = await context.adapter.state.set(address, []);
+        const answers = await Promise.all(numbers().map((n) => stateOf(n).append(address, of([n]))));
+
+        const document = await context.adapter.state.get(address);
+        expect(listOf(document).toSorted(byNumber)).toEqual(numbers());
+        expect(document).toMatchObject({ version: MANY + 1, createdAt: made?.createdAt });
+        // Each sees the document just after its own append.
+        expect(answers.map((answer) => answer?.version).toSorted(byNumber)).toEqual(numbers().map((n) => n + 2));
+        for (const [n, answer] of answers.entries()) {
+          expect(entriesOf(answer).at(-1)).toBe(n);
+          expect(answer?.batches).toEqual(document?.batches.slice(0, answer?.batches.length));
+        }
+      });
+
+      it('ORC-05 makes one document for many who find none', async () => {
+        for (const round of numbers(5)) {
+          const address = at({ key: `state ${round}` });
+          await Promise.all(numbers(10).map((n) => stateOf(n).append(address, of([n], { initial: [] }))));
+          const document = await context.adapter.state.get(address);
+          expect(listOf(document).toSorted(byNumber)).toEqual(numbers(10));
+          expect(document?.version).toBe(10);
+        }
+      });
+
+      it('ORC-05 gives a document one maker when each of many asks for none', async () => {
+        const address = at();
+        const answers = await Promise.all(
+          numbers(10).map((n) => stateOf(n).append(address, of([n], { initial: [], ifVersion: 0 }))),
+        );
+        const document = await context.adapter.state.get(address);
+        expect(document).toMatchObject({ version: 1, batches: [{ entries: [expect.any(Number)] }] });
+        for (const answer of answers) expect(answer).toEqual(document);
+      });
+
+      it('ORC-05 keeps every entry once, whoever folds meanwhile', async () => {
+        const address = at();
+        await context.adapter.state.set(address, []);
+        const foldAndAppend = async (n: number): Promise<void> => {
+          const read = await stateOf(n).get(address);
+          const batches = read?.batches.length ?? 0;
+          const fold = { from: (read?.version ?? 0) - batches, batches, value: listOf(read) };
+          await stateOf(n).append(address, of([n], { fold }));
+        };
+        await Promise.all(
+          numbers(10).map(async (writer) => {
+            for (const turn of numbers(5)) await foldAndAppend(writer * 5 + turn);
+          }),
+        );
+
+        const document = await context.adapter.state.get(address);
+        expect(listOf(document).toSorted(byNumber)).toEqual(numbers());
+        expect(document?.version).toBe(MANY + 1);
+        expect(document?.batches.length).toBeLessThan(MANY);
+      });
+
+      it('ORC-05 counts writes and appends alike, and keeps what was appended after the last write', async () => {
+        const address = at();
+        await context.adapter.state.set(address, null);
+        const answers = await Promise.all(
+          numbers().map((n) => (n % 10 === 0 ? stateOf(n / 10).set(address, n) : stateOf(n).append(address, of([n])))),
+        );
+        const document = await context.adapter.state.get(address);
+        expect(document?.version).toBe(MANY + 1);
+        const valueOf = (document?.version ?? 0) - (document?.batches.length ?? 0);
+        const after = answers.flatMap((answer, n) => ((answer?.version ?? 0) > valueOf ? [n] : []));
+        expect(entriesOf(document).toSorted(byNumber)).toEqual(after);
+        expect(document?.value).toBe(answers.findIndex((answer) => answer?.version === valueOf));
+      });
+
+      it('ORC-05 leaves nothing of a session that is erased meanwhile', async () => {
+        for (const round of numbers(10)) {
+          const address = at();
+          await context.adapter.state.set(address, []);
+          const appends = numbers(4).map((n) =>
+            stateOf(n)
+              .append(address, of([n], { initial: [] }))
+              .catch((refused: unknown) => expect(refused).toMatchObject({ code: 'SESSION_NOT_FOUND' })),
+          );
+          const erase = context.clients[round % context.clients.length].sessions as typeof context.sessions;
+          await Promise.all([...appends, erase.erase(address.sessionId)]);
+          expect(await context.adapter.state.get(address)).toBeNull();
+        }
+      });
+    });
+  });
+}
+
+/** For `toSorted`, of numbers that are no text. */
+function byNumber(a: unknown, b: unknown): number {
+  return Number(a) - Number(b);
+}

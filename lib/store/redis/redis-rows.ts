@@ -228,7 +228,7 @@ export function entries(fields: Fields, numbers: ReadonlySet<string>): [field: s
 }
 
 /** The first lines, and all that comes after them. */
-function split(stored: string, lines: number): string[] {
+export function split(stored: string, lines: number): string[] {
   const parts: string[] = [];
   let from = 0;
   for (let line = 0; line < lines; line += 1) {

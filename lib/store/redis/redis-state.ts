@@ -1,76 +1,66 @@
 import { type JsonValue } from '../../common/json.js';
 import {
+  type StateAccess,
   type StateAddress,
+  type StateAppend,
   type StateDocument,
   type StateStore,
   type StateWriteOptions,
 } from '../../state/state.store.js';
-import { iso } from '../embedded/row-mapping.js';
 import { type RedisDatabase } from './redis-database.js';
-import { entries, type Fields } from './redis-rows.js';
+import { appendArgs, documentId, documentOf } from './redis-documents.js';
+import { type Fields } from './redis-rows.js';
 import {
+  ACCESS_DOCUMENT,
+  APPEND_DOCUMENT,
   DELETE_DOCUMENT,
   DELETE_EXPIRED_DOCUMENTS,
-  EXTEND_DOCUMENT,
+  EVICT_IDLE_DOCUMENTS,
   GET_DOCUMENT,
   SET_DOCUMENT,
 } from './scripts/document-operations.js';
-
-const NUMBERS: ReadonlySet<string> = new Set(['version', 'expiresAt']);
+import { type Script } from './scripts/script.js';
 
 /** State documents in Redis, which expires them itself. */
 export class RedisState implements StateStore {
   constructor(private readonly db: RedisDatabase) {}
 
-  async get(address: StateAddress): Promise<StateDocument | null> {
-    const [fields] = await this.db.run<[Fields | null]>(GET_DOCUMENT, nameOf(address));
-    return fields && documentOf(fields);
+  get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null> {
+    if (!access) return this.document(GET_DOCUMENT, documentId(address));
+    return this.document(ACCESS_DOCUMENT, documentId(address), access.ttlMs ?? '');
   }
 
   async set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
     const { ifVersion, ttlMs } = options;
     const text = JSON.stringify(value);
-    const [version, expiresAt] = await this.db.run<[version: number | null, expiresAt?: number | null]>(
-      SET_DOCUMENT,
-      nameOf(address),
-      address.sessionId,
-      text,
-      ifVersion ?? '',
-      ttlMs ?? '',
-    );
-    return version === null ? null : toDocument(text, version, expiresAt ?? null);
+    const args = [documentId(address), address.sessionId, text, ifVersion ?? '', ttlMs ?? ''];
+    const [fields] = await this.db.run<[Fields | null]>(SET_DOCUMENT, ...args);
+    return fields && documentOf(['value', text, ...fields]);
   }
 
-  async extend(address: StateAddress, ttlMs: number): Promise<boolean> {
-    const [found] = await this.db.run<[number]>(EXTEND_DOCUMENT, nameOf(address), ttlMs);
-    return found === 1;
+  append(address: StateAddress, append: StateAppend): Promise<StateDocument | null> {
+    return this.document(APPEND_DOCUMENT, address.sessionId, ...appendArgs(address, append));
   }
 
   async delete(address: StateAddress): Promise<boolean> {
-    const [found] = await this.db.run<[number]>(DELETE_DOCUMENT, nameOf(address), address.sessionId);
-    return found === 1;
+    return (await this.count(DELETE_DOCUMENT, documentId(address))) === 1;
   }
 
-  async deleteExpired(limit: number): Promise<number> {
-    const [removed] = await this.db.run<[number]>(DELETE_EXPIRED_DOCUMENTS, limit);
-    return removed;
+  deleteExpired(limit: number): Promise<number> {
+    return this.count(DELETE_EXPIRED_DOCUMENTS, limit);
   }
-}
 
-/** The parts of the address, apart by what no name may hold; see scripts/common.ts. */
-function nameOf({ namespace, scope, sessionId, key }: StateAddress): string {
-  return [namespace, scope, sessionId, key].join('\u001f');
-}
+  evictIdle(namespace: string, keep: number, limit: number): Promise<number> {
+    return this.count(EVICT_IDLE_DOCUMENTS, namespace, keep, limit);
+  }
 
-function documentOf(fields: Fields): StateDocument {
-  const { value, version, expiresAt } = Object.fromEntries(entries(fields, NUMBERS));
-  return toDocument(String(value), Number(version), expiresAt === undefined ? null : Number(expiresAt));
-}
+  private async document(script: Script, ...args: readonly (string | number)[]): Promise<StateDocument | null> {
+    const [fields] = await this.db.run<[Fields | null]>(script, ...args);
+    return fields && documentOf(fields);
+  }
 
-function toDocument(text: string, version: number, expiresAt: number | null): StateDocument {
-  return {
-    value: JSON.parse(text) as JsonValue,
-    version,
-    ...(expiresAt === null ? {} : { expiresAt: iso(expiresAt) }),
-  };
+  private async count(script: Script, ...args: readonly (string | number)[]): Promise<number> {
+    const [count] = await this.db.run<[number]>(script, ...args);
+    return count;
+  }
 }

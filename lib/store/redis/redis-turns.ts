@@ -25,6 +25,7 @@ import { newTurn } from '../embedded/accept-turn.js';
 import { ALL_LANES } from '../embedded/lane.js';
 import { toTurn } from '../embedded/row-mapping.js';
 import { type RedisDatabase } from './redis-database.js';
+import { appendArgs, documentId, documentOf } from './redis-documents.js';
 import {
   changeOf,
   checkpointOf,
@@ -58,6 +59,7 @@ type StoredClaim = readonly [
   checkpoint: string | number | null,
   window: StoredWindow,
   steps: Fields,
+  documents: readonly (Fields | null)[],
 ];
 
 /** The turn ledger in Redis: one script an operation. */
@@ -94,7 +96,7 @@ export class RedisTurns implements TurnLedger {
   }
 
   async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
-    const [claimed] = await this.db.run<[StoredClaim | null]>(CLAIM, sessionId, JSON.stringify(request));
+    const [claimed] = await this.db.run<[StoredClaim | null]>(CLAIM, sessionId, requestText(sessionId, request));
     return claimed && claimOf(claimed, null, '');
   }
 
@@ -104,7 +106,7 @@ export class RedisTurns implements TurnLedger {
   }
 
   async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
-    const { status, reply, error, report, messages, checkpoint, keepCheckpoints } = settlement;
+    const { status, reply, error, report, messages, checkpoint, keepCheckpoints, stateChanges = [] } = settlement;
     const text = checkpoint ? checkpointText(checkpoint) : '';
     const [fields, sessionChange, claimed, ring] = await this.db.run<
       [turn: Fields, sessionChange: StoredChange | null, next: StoredClaim | null, ring: number]
@@ -119,7 +121,9 @@ export class RedisTurns implements TurnLedger {
       checkpoint?.turnIndex ?? '',
       text,
       keepCheckpoints === 'all' ? '' : keepCheckpoints,
-      next ? JSON.stringify(next) : '',
+      next ? requestText(hold.sessionId, next) : '',
+      stateChanges.length,
+      ...stateChanges.flatMap(({ name, append }) => appendArgs({ ...name, sessionId: hold.sessionId }, append)),
       ...messages.map(messageText),
     );
     const turn = turnOf(fields);
@@ -233,9 +237,20 @@ function holdArgs({ sessionId, turnId, fence }: TurnHold): [string, string, numb
   return [sessionId, turnId, fence];
 }
 
+/** As scripts read it: documents by their ids. */
+function requestText(sessionId: string, { documents, ...request }: ClaimRequest): string {
+  if (!documents) return JSON.stringify(request);
+  const ids = Object.entries(documents).map(([orchestrator, names]) => [
+    orchestrator,
+    names.map((name) => documentId({ ...name, sessionId })),
+  ]);
+  // Not by assignment: an orchestrator may be named __proto__.
+  return JSON.stringify({ ...request, documents: Object.fromEntries(ids) as Record<string, string[]> });
+}
+
 /** @param settled what a settle has made of the session; @param written the checkpoint that it wrote */
 function claimOf(
-  [fence, fields, session, checkpoint, window, steps]: StoredClaim,
+  [fence, fields, session, checkpoint, window, steps, documents]: StoredClaim,
   settled: Session | null,
   written: string,
 ): ClaimedTurn {
@@ -249,5 +264,6 @@ function claimOf(
     checkpoint: stored === null ? null : checkpointOf(orchestrator, sessionId, stored),
     history: windowOf(sessionId, window),
     steps: stepsOf(steps),
+    documents: documents.map((found) => found && documentOf(found)),
   };
 }

@@ -1,92 +1,88 @@
+import { DOCUMENTS } from './documents.js';
 import { query, script, thrifty } from './script.js';
-
-/** A document is a hash that Redis expires; `expiring` and `documents:session` are for those who clean up. */
-const DOCUMENTS = /* lua */ `
-local document = ARGV[1]
-local document_key = key('document', document)
-
--- Redis lets a key live to the end of its last millisecond.
-local function live_document()
-  local row = read(document_key)
-  if row and (not row.expiresAt or tonumber(row.expiresAt) > now) then return row end
-end
-
-local function expire_at(time)
-  redis.call('HSET', document_key, 'expiresAt', time)
-  redis.call('PEXPIREAT', document_key, time)
-  redis.call('ZADD', base .. 'expiring', time, document)
-end
-`;
 
 export const GET_DOCUMENT = query(
   'get-document',
   [DOCUMENTS],
   /* lua */ `
-local row = live_document()
-return { 1, row and flat(row) or false }
+return { 1, live_documents({ ARGV[1] })[1] }
 `,
 );
 
-/** ARGV: document, session, value, the version that must be there or '', ttlMs or ''. */
+/** ARGV: document, ttlMs or ''. */
+export const ACCESS_DOCUMENT = thrifty(
+  'access-document',
+  [DOCUMENTS],
+  /* lua */ `
+local row = live_document(ARGV[1])
+return { 1, row and flat(write_document(ARGV[1], row, {}, tonumber(ARGV[2]))) or false }
+`,
+);
+
+/** ARGV: document, session, value, the version that must be there or '', ttlMs or ''. The answer is without the value. */
 export const SET_DOCUMENT = script(
   'set-document',
   [DOCUMENTS],
   /* lua */ `
-local session_id, value, if_version, ttl_ms = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local document, session_id, value, if_version, ttl_ms = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
-local before = live_document()
-local version = before and tonumber(before.version) or 0
-if if_version and if_version ~= version then return { 1, false } end
-redis.call('HSET', document_key, 'value', value, 'version', version + 1)
-redis.call('SADD', key('documents', session_id), document)
-local expires_at = ttl_ms and now + ttl_ms or false
-if expires_at then
-  expire_at(expires_at)
-else
-  redis.call('HDEL', document_key, 'expiresAt')
-  redis.call('PERSIST', document_key)
-  redis.call('ZREM', base .. 'expiring', document)
-end
-return { 1, version + 1, expires_at }
+local before = live_document(document) or { version = 0, createdAt = now }
+if if_version and if_version ~= tonumber(before.version) then return { 1, false } end
+local version = before.version + 1
+local changes = { value = value, valueVersion = version, version = version, createdAt = before.createdAt }
+local row = write_document(document, new_document(document), changes, ttl_ms)
+row.value = nil
+return { 1, flat(row) }
 `,
 );
 
-/** ARGV: document, ttlMs. */
-export const EXTEND_DOCUMENT = script(
-  'extend-document',
+/** ARGV: session, then what append_document takes. */
+export const APPEND_DOCUMENT = script(
+  'append-document',
   [DOCUMENTS],
   /* lua */ `
-if not live_document() then return { 1, 0 } end
-expire_at(now + ARGV[2])
-return { 1, 1 }
+if is_erased(ARGV[1]) then return refuse('SESSION_NOT_FOUND', 'session_id', ARGV[1]) end
+local row = append_document(2)
+return { 1, row and flat(row) or false }
 `,
 );
 
-/** ARGV: document, session. */
 export const DELETE_DOCUMENT = thrifty(
   'delete-document',
   [DOCUMENTS],
   /* lua */ `
-local was_live = live_document() and 1 or 0
-redis.call('UNLINK', document_key)
-redis.call('SREM', key('documents', ARGV[2]), document)
-redis.call('ZREM', base .. 'expiring', document)
+local was_live = live_document(ARGV[1]) and 1 or 0
+remove_document(ARGV[1])
 return { 1, was_live }
 `,
 );
 
-/** The documents themselves are gone, or as good as: this takes them out of the indexes. ARGV: limit. */
+/** ARGV: limit. */
 export const DELETE_EXPIRED_DOCUMENTS = thrifty(
   'delete-expired-documents',
-  [],
+  [DOCUMENTS],
   /* lua */ `
-local documents = redis.call('ZRANGE', base .. 'expiring', '-inf', now, 'BYSCORE', 'LIMIT', 0, ARGV[1])
-for _, document in ipairs(documents) do
-  local session_id = string.match(document, '^[^\\31]*\\31[^\\31]*\\31([^\\31]*)\\31')
-  redis.call('UNLINK', key('document', document))
-  redis.call('SREM', key('documents', session_id), document)
-  redis.call('ZREM', base .. 'expiring', document)
-end
+return { 1, remove_expired_documents(ARGV[1]) }
+`,
+);
+
+/** ARGV: namespace, how many stay, limit. */
+export const EVICT_IDLE_DOCUMENTS = thrifty(
+  'evict-idle-documents',
+  [DOCUMENTS],
+  /* lua */ `
+-- Of expired ones in a run, so that nobody waits for long.
+local MOST_EXPIRED = 10000
+
+local at, keep, limit = key('idle', ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+if redis.call('ZCARD', at) <= keep then return { 1, 0 } end
+remove_expired_documents(MOST_EXPIRED)
+-- Those that are left may all be of this namespace: rather too few are evicted than one too many.
+local expired = redis.call('ZCOUNT', base .. 'expiring', '-inf', now)
+local count = math.min(redis.call('ZCARD', at) - expired - keep, limit)
+if count <= 0 then return { 1, 0 } end
+local documents = redis.call('ZRANGE', at, 0, count - 1)
+for _, document in ipairs(documents) do remove_document(document) end
 return { 1, #documents }
 `,
 );

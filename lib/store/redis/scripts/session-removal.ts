@@ -1,9 +1,10 @@
 import { CONTENTS } from './contents.js';
+import { DOCUMENTS } from './documents.js';
 import { LANE } from './lane.js';
 import { thrifty } from './script.js';
 import { SESSIONS } from './sessions.js';
 
-/** Needs CONTENTS, LANE and SESSIONS. */
+/** Needs CONTENTS, DOCUMENTS, LANE and SESSIONS. */
 export const REMOVAL = /* lua */ `
 -- Removes all that a session has, except its tombstone. Says whether there was a session.
 local function remove_session(id)
@@ -13,23 +14,20 @@ local function remove_session(id)
   for _, orchestrator in ipairs(redis.call('SMEMBERS', key('orchestrators', id))) do
     remove_checkpoints(orchestrator, id)
   end
-  for _, document in ipairs(redis.call('SMEMBERS', key('documents', id))) do
-    redis.call('UNLINK', key('document', document))
-    redis.call('ZREM', base .. 'expiring', document)
-  end
+  for _, document in ipairs(redis.call('SMEMBERS', key('documents', id))) do remove_document(document) end
   attend(id, nil)
   redis.call('ZREM', base .. 'lanes', id)
   local session = read(session_key(id))
   if session then reindex(session, nil) end
   redis.call('UNLINK', session_key(id), key('lane', id), key('turns', id), open_key(id), key('keys', id),
-    key('messages', id), key('documents', id))
+    key('messages', id))
   return session ~= nil
 end
 `;
 
 export const DELETE_SESSION = thrifty(
   'delete-session',
-  [CONTENTS, LANE, SESSIONS, REMOVAL],
+  [CONTENTS, DOCUMENTS, LANE, SESSIONS, REMOVAL],
   /* lua */ `
 return { 1, remove_session(ARGV[1]) and 1 or 0 }
 `,
@@ -37,7 +35,7 @@ return { 1, remove_session(ARGV[1]) and 1 or 0 }
 
 export const ERASE_SESSION = thrifty(
   'erase-session',
-  [CONTENTS, LANE, SESSIONS, REMOVAL],
+  [CONTENTS, DOCUMENTS, LANE, SESSIONS, REMOVAL],
   /* lua */ `
 redis.call('SETNX', key('tombstone', ARGV[1]), now)
 remove_session(ARGV[1])

@@ -1,4 +1,5 @@
 import { CONTENTS } from './contents.js';
+import { DOCUMENTS } from './documents.js';
 import { LANE } from './lane.js';
 import { thrifty } from './script.js';
 import { REMOVAL } from './session-removal.js';
@@ -75,7 +76,7 @@ return { 1, changes }
 
 export const PURGE_EXPIRED = thrifty(
   'purge-expired',
-  [CONTENTS, LANE, SESSIONS, REMOVAL],
+  [CONTENTS, DOCUMENTS, LANE, SESSIONS, REMOVAL],
   /* lua */ `
 local ids = redis.call('ZRANGE', base .. 'expired', '-inf', '(' .. now - ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])
 for _, id in ipairs(ids) do remove_session(id) end

@@ -1,8 +1,9 @@
 import { CONTENTS } from './contents.js';
+import { DOCUMENTS } from './documents.js';
 import { LANE } from './lane.js';
 import { script } from './script.js';
 
-/** The claim of a lane's head, alone and at the end of a settle. Needs LANE. */
+/** The claim of a lane's head, alone and at the end of a settle. Needs LANE and DOCUMENTS. */
 export const CLAIM_TURN = /* lua */ `
 -- What the client knows is not sent again: the session, and when its checkpoint was written.
 local function claimed_reply(lane, turn, request, known)
@@ -14,6 +15,7 @@ local function claimed_reply(lane, turn, request, known)
     known.checkpoint_of == orchestrator and now or latest_checkpoint(orchestrator, session_id),
     read_window(session_id, request.windows[orchestrator] or 0),
     redis.call('HGETALL', key('steps', turn.id)),
+    live_documents(request.documents and request.documents[orchestrator] or {}),
   }
 end
 
@@ -79,7 +81,7 @@ end
 
 export const CLAIM = script(
   'claim',
-  [CONTENTS, LANE, CLAIM_TURN],
+  [CONTENTS, DOCUMENTS, LANE, CLAIM_TURN],
   /* lua */ `
 return { 1, claim_turn(ARGV[1], cjson.decode(ARGV[2]), {}) or false }
 `,

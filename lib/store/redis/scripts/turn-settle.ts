@@ -1,5 +1,6 @@
 import { CLAIM_TURN } from './turn-claim.js';
 import { CONTENTS } from './contents.js';
+import { DOCUMENTS } from './documents.js';
 import { LANE } from './lane.js';
 import { script } from './script.js';
 import { SESSIONS } from './sessions.js';
@@ -7,7 +8,7 @@ import { SESSIONS } from './sessions.js';
 /** TurnLedger.settle: everything that the turn changed, the head of the lane, and the claim of the next turn. */
 export const SETTLE = script(
   'settle',
-  [CONTENTS, LANE, CLAIM_TURN, SESSIONS],
+  [CONTENTS, DOCUMENTS, LANE, CLAIM_TURN, SESSIONS],
   /* lua */ `
 local session_id, turn_id, fence, status = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local checkpoint_of, turn_index = ARGV[8], ARGV[9]
@@ -34,7 +35,9 @@ if turn_index ~= '' and not is_next_checkpoint(checkpoint_of, session_id, turn_i
 end
 
 if turn_index ~= '' then append_checkpoint(checkpoint_of, session_id, turn_index, ARGV[10], tonumber(ARGV[11])) end
-append_messages(session_id, turn_id, turn.orchestrator, arguments_from(13))
+local messages_from = 14 + ARGV[13] * APPEND_ARGUMENTS
+for first = 14, messages_from - 1, APPEND_ARGUMENTS do append_document(first) end
+append_messages(session_id, turn_id, turn.orchestrator, arguments_from(messages_from))
 
 local function given(text)
   return text ~= '' and text

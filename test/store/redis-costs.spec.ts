@@ -19,10 +19,14 @@ const MANY = 20_000;
 const USERS = MANY / 5;
 /** Turns, checkpoints and messages of one session. */
 const DEEP = 1000;
+/** Of one namespace. */
+const DOCUMENTS = MANY / 20;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const START = Date.now();
 const STATES = ['created', 'active', 'suspended', 'expired', 'active'] as const;
+const NAME = { namespace: 'n', scope: 'c', key: 'k' };
+const APPEND = { id: 'a', entries: [1], ttlMs: HOUR };
 const RULES = { policy: 'move', maxSurfaces: 16 } as const;
 
 /** What it is, how many things it may touch, and how it is called. */
@@ -73,6 +77,7 @@ describeRedis('what an operation costs in Redis', () => {
     ['the turns of a session', 20, () => store.turns.list({ sessionId: 'p-20' })],
     ['the latest checkpoint', 3, () => store.checkpoints.load('desk', 'deep')],
     ['a window of messages', 14, () => store.conversations.window('deep', 10)],
+    ['a document', 10, () => store.state.get({ ...NAME, sessionId: 'p-20' })],
     ['sessions with checkpoints', 102, () => store.checkpoints.list('desk', { prefix: 'p-1' })],
   ])('PRF-09 finds by index %s', expectFew);
 
@@ -90,6 +95,11 @@ describeRedis('what an operation costs in Redis', () => {
     ['purgeExpired of ten', 160, () => sessions.purgeExpired(HOUR, 10)],
     ['purgeSettled of ten', 80, () => store.turns.purgeSettled(0, 10)],
     ['due', 35, () => store.turns.due(10)],
+    ['appending to a document', 16, () => store.state.append({ ...NAME, sessionId: 'p-40' }, APPEND)],
+    ['a read that is an access', 16, () => store.state.get({ ...NAME, sessionId: 'p-60' }, { ttlMs: HOUR })],
+    ['evictIdle with little to keep', 65, () => store.state.evictIdle('n', 10, 10)],
+    ['evictIdle with much to keep', 12, () => store.state.evictIdle('n', DOCUMENTS - 11, 10)],
+    ['evictIdle with nothing to do', 2, () => store.state.evictIdle('n', DOCUMENTS, 10)],
   ])('PRF-07 does not pay for the sessions beside it: %s', expectFew);
 
   it('PRF-06 turn 1,000 of a session costs what turn 10 does', async () => {
@@ -180,7 +190,7 @@ describeRedis('what an operation costs in Redis', () => {
     if (n % 20 !== 0) return;
     await store.checkpoints.append({ ...CHECKPOINT, sessionId, turnIndex: 0 }, 'all');
     await store.conversations.append(sessionId, [{ id: 'm', role: 'user', content: 'hi' }]);
-    await store.state.set({ namespace: 'n', scope: 'c', sessionId, key: 'k' }, 1, { ttlMs: HOUR });
+    await store.state.set({ ...NAME, sessionId }, 1, { ttlMs: HOUR });
     await store.turns.accept(turnRequest(`turn-${n}`, { sessionId, foreignSession: true }));
     if (n % 40 === 0) await store.turns.cancel(`turn-${n}`, 'cancel');
   }

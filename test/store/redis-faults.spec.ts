@@ -107,6 +107,7 @@ describeRedis('a Redis server that fails', () => {
     await openOn();
     const { hold, turn } = await runningTurn();
     await store.conversations.append('old', [{ id: 'm', role: 'user', content: 'x'.repeat(1_000_000) }]);
+    await store.state.set(ADDRESS, 'kept', { ttlMs: 60_000 });
     const before = await redis.client.dbsize();
     await redis.client.config('SET', 'maxmemory', '1');
 
@@ -117,7 +118,8 @@ describeRedis('a Redis server that fails', () => {
       claim: () => store.turns.claim('s', claimRequest('b')),
       settle: () => store.turns.settle(hold, SETTLEMENT),
       append: () => store.conversations.append('s', [{ id: 'n', role: 'user', content: '' }]),
-      set: () => store.state.set({ namespace: 'n', scope: '', sessionId: 's', key: 'k' }, 1),
+      set: () => store.state.set(ADDRESS, 1),
+      appendDocument: () => store.state.append(ADDRESS, { id: 'a', entries: [1] }),
     };
     for (const call of Object.values(refused)) {
       await expect(call()).rejects.toThrow(/failed: OOM/);
@@ -137,6 +139,8 @@ describeRedis('a Redis server that fails', () => {
     expect(await sessions.purgeExpired(60_000, 10)).toEqual([]);
     expect(await store.turns.purgeSettled(60_000, 10)).toBe(0);
     expect(await store.state.deleteExpired(10)).toBe(0);
+    expect(await store.state.get(ADDRESS, { ttlMs: 600_000 })).toMatchObject({ value: 'kept', version: 1 });
+    expect(await store.state.evictIdle('n', 0, 10)).toBe(1);
     expect(await store.checkpoints.prune('desk', 's', 1)).toBe(0);
     await sessions.erase('old');
     expect(await store.conversations.window('old', 1)).toEqual([]);
@@ -260,6 +264,7 @@ describeRedis('a Redis server that fails', () => {
   }
 });
 
+const ADDRESS = { namespace: 'n', scope: '', sessionId: 's', key: 'k' };
 const RULES = { policy: 'share', maxSurfaces: 1 } as const;
 
 function draft(id: string) {

@@ -9,6 +9,7 @@ import { RedisMonitor } from '../support/redis-monitor.js';
 import { describeRedis } from '../support/servers.js';
 import { useEverything } from '../support/use-everything.js';
 
+const NAME = { namespace: 'n', scope: 'c', key: 'k' };
 const RULES = { policy: 'share', maxSurfaces: 16 } as const;
 
 describeRedis('what the Redis store asks for', () => {
@@ -48,7 +49,8 @@ describeRedis('what the Redis store asks for', () => {
     const { byClients } = await monitor.during(async () => {
       await store.turns.accept(turnRequest('first'));
       await store.turns.accept(turnRequest('second'));
-      const claimed = await store.turns.claim('s', claimRequest('a', { windows: { desk: 10 } }));
+      const needs = { windows: { desk: 10 }, documents: { desk: [NAME] } };
+      const claimed = await store.turns.claim('s', claimRequest('a', needs));
       const settled = await store.turns.settle(
         (claimed as ClaimedTurn).hold,
         {
@@ -56,18 +58,34 @@ describeRedis('what the Redis store asks for', () => {
           messages: [{ id: randomUUID(), role: 'assistant', content: 'hi' }],
           checkpoint: CHECKPOINT,
           keepCheckpoints: 10,
+          stateChanges: [{ name: NAME, append: { id: 'a', entries: ['late'], initial: 'early' } }],
         },
-        claimRequest('b', { windows: { desk: 10 } }),
+        claimRequest('b', needs),
       );
       expect(settled.next).toMatchObject({
         turn: { id: 'second' },
         session: { id: 's' },
         checkpoint: { turnIndex: 0 },
         history: [{ content: 'hi' }],
+        documents: [{ value: 'early', batches: [{ entries: ['late'] }] }],
       });
     });
 
     expect(byClients).toHaveLength(4);
+  });
+
+  it('PRF-05 a turn that names no documents looks at none', async () => {
+    await create('s');
+    await store.state.set({ ...NAME, sessionId: 's' }, 1);
+    const { byScripts } = await monitor.during(async () => {
+      await store.turns.accept(turnRequest('first'));
+      const request = claimRequest('a', { documents: { other: [NAME] } });
+      const { hold } = (await store.turns.claim('s', request)) as ClaimedTurn;
+      await store.turns.settle(hold, { status: 'completed', messages: [], keepCheckpoints: 'all' }, request);
+    });
+
+    expect(byScripts.length).toBeGreaterThan(10);
+    expect(byScripts.filter((command) => /document|idle|expiring/.test(command.join(' ')))).toEqual([]);
   });
 
   it('PRF-05 loads every script once, at the start', async () => {
@@ -157,14 +175,55 @@ describeRedis('what the Redis store asks for', () => {
     expect(await names()).toEqual([...before, 'lane:s'].sort());
   });
 
-  it('ORC-12 a state document expires in Redis itself, and what lists it is cleaned', async () => {
-    const address = { namespace: 'n', scope: '', sessionId: 's', key: 'k' };
-    await store.state.set(address, 1, { ttlMs: 30 });
-    await eventually(async () => !(await names()).some((name) => name.startsWith('document:')));
+  it.each([
+    ['deleteExpired', 1, () => store.state.deleteExpired(10)],
+    ['evictIdle', 0, () => store.state.evictIdle('n', 0, 10)],
+  ] as const)(
+    'ORC-12 a state document expires in Redis itself, and %s cleans what lists it',
+    async (_, count, clean) => {
+      const address = { ...NAME, sessionId: 's' };
+      await store.state.append(address, { id: 'a', entries: [1], initial: 0, ttlMs: 30 });
+      expect(await names()).toContain('idle:n');
+      await eventually(async () => !(await names()).some((name) => name.startsWith('document:')));
 
-    expect(await store.state.get(address)).toBeNull();
-    expect(await store.state.deleteExpired(10)).toBe(1);
-    expect(await names()).toEqual([]);
+      expect(await store.state.get(address)).toBeNull();
+      expect(await clean()).toBe(count);
+      expect(await names()).toEqual([]);
+    },
+  );
+
+  it('ORC-12 a document in the place of one that Redis has expired is not cleaned with it', async () => {
+    const address = { ...NAME, sessionId: 's' };
+    await store.state.set(address, 'before', { ttlMs: 30 });
+    await eventually(async () => (await store.state.get(address)) === null);
+    await store.state.append(address, { id: 'a', entries: [], initial: 'after' });
+
+    expect(await store.state.deleteExpired(10)).toBe(0);
+    expect(await store.state.get(address)).toMatchObject({ value: 'after', version: 1 });
+  });
+
+  it('ORC-13 evictIdle spares whom it is to keep when more have expired than it cleans in one go', async () => {
+    const keys = ['a', 'b', 'c', 'd'];
+    for (const key of keys) await store.state.set({ ...NAME, sessionId: 's', key }, key);
+    // As Redis leaves them; somebody has read each of them a moment before its end.
+    const expired = Array.from({ length: 10_100 }, (_, n) => [Date.now() + 1000, `n\u001fc\u001fs\u001fexpired-${n}`]);
+    await redis.client.zadd('{agent-sessions}:idle:n', ...expired.flat());
+    await redis.client.zadd('{agent-sessions}:expiring', ...expired.flatMap(([, document]) => [1, document]));
+
+    expect(await store.state.evictIdle('n', 2, 10)).toBe(2);
+    const left = await Promise.all(keys.map((key) => store.state.get({ ...NAME, sessionId: 's', key })));
+    expect(left.filter((document) => document !== null)).toHaveLength(2);
+    expect(await store.state.evictIdle('n', 2, 10)).toBe(0);
+    expect(await store.state.deleteExpired(1)).toBe(0);
+  });
+
+  it('ORC-12 a deleted or evicted document leaves nothing behind', async () => {
+    const address = { ...NAME, sessionId: 's' };
+    for (const gone of [() => store.state.delete(address), () => store.state.evictIdle('n', 0, 10)]) {
+      await store.state.append(address, { id: 'a', entries: [1], initial: 0, ttlMs: 60_000 });
+      await gone();
+      expect(await names()).toEqual([]);
+    }
   });
 
   async function create(id: string): Promise<void> {
@@ -187,8 +246,8 @@ describeRedis('what the Redis store asks for', () => {
       checkpoint: { ...CHECKPOINT, sessionId },
       keepCheckpoints: 10,
     });
-    await store.state.set({ namespace: 'n', scope: 'c', sessionId, key: 'k' }, 1, { ttlMs: 60_000 });
-    await store.state.set({ namespace: 'n', scope: 'c', sessionId, key: 'l' }, 1);
+    await store.state.set({ ...NAME, sessionId }, 1, { ttlMs: 60_000 });
+    await store.state.append({ ...NAME, sessionId, key: 'l' }, { id: 'a', entries: [1], initial: 0 });
     return (await store.turns.claim(sessionId, claimRequest('b'))) as ClaimedTurn;
   }
 

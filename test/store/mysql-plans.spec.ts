@@ -82,6 +82,7 @@ describeMariadb('what the MySQL store reads', () => {
     ['due of ten', 40, () => store.ports.turns.due(10)],
     ['purgeSettled of ten', 150, () => store.ports.turns.purgeSettled(0, 10)],
     ['deleteExpired of ten', 40, () => store.ports.state.deleteExpired(10)],
+    ['evictIdle of ten', 80, () => store.ports.state.evictIdle('n', 10, 10)],
     ['deleteExpired of the events of ten turns', 60, () => store.ports.events.deleteExpired(10)],
   ])('PRF-09 finds by index what it needs: %s', expectFew);
 
@@ -214,7 +215,7 @@ const FILL: readonly string[] = [
   "{signal} SELECT CONCAT('turn-', n), 'go', '1'",
   `{checkpoint} SELECT 'desk', CONCAT('p-', n), 0, CONCAT('turn-', n), NULL, '{}', '[]', '', '1', 0, ${START}`,
   `{message} SELECT CONCAT('p-', n), 1, 'message', CONCAT('turn-', n), 'desk', 'user', '{"content":"hi"}', ${START}`,
-  `{document} SELECT 'n', 'c', CONCAT('p-', n), 'k', '1', 1, IF(n % 2 = 0, ${START}, NULL)`,
+  `{document} SELECT 'n', 'c', CONCAT('p-', n), 'k', '1', '[]', 1, n, n, IF(n % 2 = 0, ${START}, NULL)`,
   "{lease} SELECT CONCAT('job-', n), 'me', 1, 0",
   "{tombstone} SELECT CONCAT('gone-', n), 0",
 ];

@@ -80,7 +80,13 @@ describe('query plans of the SQLite store', () => {
       /FROM session WHERE user_id = \? AND last_activity_at <= \?/,
       'session_user (user_id=? AND last_activity_at<?)',
     ],
-    ['expired documents', /DELETE FROM document WHERE rowid IN/, 'document_expiry (expires_at>? AND expires_at<?)'],
+    [
+      'expired documents',
+      /DELETE FROM document .* expires_at <= \?/,
+      'document_expiry (expires_at>? AND expires_at<?)',
+    ],
+    ['idle documents', /DELETE FROM document .* accessed_at/, 'document_access (namespace=? AND accessed_at<?)'],
+    ['the last accessed documents', /DELETE FROM document .* accessed_at/, 'document_access (namespace=?);'],
   ])('PRF-06 finds %s by the index that is made for it', (_, statement, index) => {
     const found = [...prepared].filter((sql) => statement.test(named(sql)));
 

@@ -1,10 +1,10 @@
 import { type ClaimedTurn, type ClaimRequest } from '../../turn/turn.store.js';
 import { type WaitResult } from '../../turn/turn-step.js';
 import { readWindow } from './conversations.js';
-import { liveDocument } from './documents.js';
+import { readDocuments } from './documents.js';
 import { endTurn, isDue, isLapsed, restLane } from './lane.js';
 import { isPaused } from './lane-control.js';
-import { toCheckpoint, toDocument, toSession, toStep, toTurn } from './row-mapping.js';
+import { toCheckpoint, toSession, toStep, toTurn } from './row-mapping.js';
 import { type LaneRow, type TurnRow } from './rows.js';
 import { storeWaitResult } from './steps.js';
 import { endBeforeNextAttempt, stopTurn } from './stop-turn.js';
@@ -100,9 +100,6 @@ function answer(tx: Transaction, lane: LaneRow, turn: TurnRow, { windows, docume
     checkpoint: checkpoint ? toCheckpoint(checkpoint) : null,
     history: readWindow(tx, sessionId, window),
     steps: tx.steps.ofTurn(turn.id).map(toStep),
-    documents: names.map((name) => {
-      const row = liveDocument(tx, { ...name, sessionId });
-      return row ? toDocument(row) : null;
-    }),
+    documents: readDocuments(tx, sessionId, names),
   };
 }

@@ -3,7 +3,9 @@ import {
   type StateAddress,
   type StateAppend,
   type StateBatch,
+  type StateChange,
   type StateDocument,
+  type StateName,
 } from '../../state/state.store.js';
 import { iso, toDocument } from './row-mapping.js';
 import { type DocumentRow } from './rows.js';
@@ -14,8 +16,19 @@ export type DocumentContent = Omit<DocumentRow, keyof StateAddress>;
 
 /** One that has expired is not there. */
 export function liveDocument(tx: Transaction, address: StateAddress): DocumentRow | undefined {
-  const row = tx.documents.get(address);
-  return row && (row.expiresAt === null || row.expiresAt > tx.now) ? row : undefined;
+  return unlessExpired(tx, tx.documents.get(address));
+}
+
+/** Documents of one session, in the order of the names. */
+export function readDocuments(
+  tx: Transaction,
+  sessionId: string,
+  names: readonly StateName[],
+): (StateDocument | null)[] {
+  return tx.documents.getAll(names.map((name) => ({ ...name, sessionId }))).map((row) => {
+    const live = unlessExpired(tx, row);
+    return live ? toDocument(live) : null;
+  });
 }
 
 /** What an access of now changes. */
@@ -52,6 +65,18 @@ export function appendToDocument(tx: Transaction, address: StateAddress, append:
     createdAt: base.createdAt,
     ...accessed(tx, append),
   });
+}
+
+/** As appendToDocument, to several documents of one session. */
+export function applyStateChanges(tx: Transaction, sessionId: string, changes: readonly StateChange[]): void {
+  const addresses = changes.map(({ name }) => ({ ...name, sessionId }));
+  // A table that must be asked is asked once.
+  tx.documents.getAll(addresses);
+  for (const [index, { append }] of changes.entries()) appendToDocument(tx, addresses[index], append);
+}
+
+function unlessExpired(tx: Transaction, row: DocumentRow | undefined): DocumentRow | undefined {
+  return row && (row.expiresAt === null || row.expiresAt > tx.now) ? row : undefined;
 }
 
 /** What an append that makes a document begins with. */

@@ -11,7 +11,7 @@ import { type Turn } from '../../turn/turn.js';
 import { appendCheckpoint } from './checkpoints.js';
 import { claimTurn } from './claim-turn.js';
 import { appendMessages } from './conversations.js';
-import { appendToDocument } from './documents.js';
+import { applyStateChanges } from './documents.js';
 import { endTurn, hasFreeHead, held, restLane } from './lane.js';
 import { iso, toSession, toSessionRow, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
@@ -35,7 +35,7 @@ export function settleTurn(
   const author = { turnId, orchestrator: turn.orchestrator };
   if (checkpoint) appendCheckpoint(tx, checkpoint, settlement.keepCheckpoints);
   appendMessages(tx, sessionId, settlement.messages, author);
-  for (const { name, append } of stateChanges) appendToDocument(tx, { ...name, sessionId }, append);
+  applyStateChanges(tx, sessionId, stateChanges);
   const succeeded = status === 'awaiting-input' || status === 'completed';
   const sessionChange = succeeded ? touchSession(tx, sessionId) : undefined;
   const ended = endTurn(tx, turn, status, {

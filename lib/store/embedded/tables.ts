@@ -96,6 +96,8 @@ export interface TurnEventTable extends Table<TurnEventRow, Pick<TurnEventRow, '
 }
 
 export interface DocumentTable extends Table<DocumentRow, StateAddress> {
+  /** Of one session, in the order of the addresses. */
+  getAll(addresses: readonly StateAddress[]): (DocumentRow | undefined)[];
   /** Removes at most `limit` documents that expired up to now. */
   deleteExpired(now: number, limit: number): number;
   /** Removes at most `limit` live ones of a namespace, the longest idle first, and none of the `keep` last accessed. */

@@ -102,6 +102,10 @@ export class MemoryDocuments extends MemoryTable<DocumentRow, StateAddress> impl
     super(journal, (key) => joined(key.namespace, key.scope, key.sessionId, key.key));
   }
 
+  getAll(addresses: readonly StateAddress[]): (DocumentRow | undefined)[] {
+    return addresses.map((address) => this.get(address));
+  }
+
   deleteExpired(now: number, limit: number): number {
     const expired = [...this.rows.values()]
       .filter((row) => row.expiresAt !== null && row.expiresAt <= now)

@@ -7,6 +7,20 @@ import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
 import { type Unit } from './unit.js';
 
+/** What is known of documents to delete; asked once, because the clock goes on. */
+const IDLE = 'idle documents';
+
+type Place = Pick<DocumentRow, keyof StateAddress | 'accessedAt'>;
+
+/** Of {@link LIVE}, and the whole of a place in the index. */
+const ORDER = ['accessed_at', 'scope', 'session_id', '`key`'];
+const inOrder = (direction: 'ASC' | 'DESC'): string => ORDER.map((column) => `${column} ${direction}`).join(', ');
+
+const LIVE = `
+  SELECT namespace, scope, session_id AS sessionId, \`key\`, accessed_at AS accessedAt
+  FROM {document} FORCE INDEX ({document_access!})
+  WHERE namespace = ? AND (expires_at IS NULL OR expires_at > ?)`;
+
 export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> implements DocumentTable {
   constructor(
     unit: Unit,
@@ -24,6 +38,15 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
     return undefined;
   }
 
+  getAll(addresses: readonly StateAddress[]): (DocumentRow | undefined)[] {
+    const unknown = addresses.filter((address) => !this.unit.knows(this.factOf(address)));
+    if (unknown.length > 0) {
+      const [{ sessionId: session }] = unknown;
+      this.unit.ask({ lock: { session }, queries: unknown.map((address) => this.byKey(address)) });
+    }
+    return addresses.map((address) => this.rows.get(address));
+  }
+
   /** Deletes at once, inside the transaction: that is the only way to know how many there are without reading them. */
   deleteExpired(now: number, limit: number): number {
     return this.unit.recall<number>('expired documents', () => {
@@ -36,7 +59,34 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
     });
   }
 
+  /** Documents that nobody else is about to change. */
+  deleteIdle(namespace: string, keep: number, now: number, limit: number): number {
+    const idle = this.unit.recall<readonly StateAddress[]>(IDLE, () => {
+      const last = statement(`${LIVE} ORDER BY ${inOrder('DESC')} LIMIT 1 OFFSET ?`, namespace, now, keep);
+      const take: Query['take'] = ({ rows: [row] }) =>
+        row ? [this.idleThrough(row as unknown as Place, namespace, now, limit)] : this.unit.learn(IDLE, []);
+      return { queries: [{ ...last, take }] };
+    });
+    for (const address of idle) this.unit.bulk.push(this.sql.delete(address));
+    return idle.length;
+  }
+
   removed(sessionId: string): void {
     this.drop(this.rows.ofSession(sessionId));
+  }
+
+  private idleThrough(
+    { accessedAt, scope, sessionId, key }: Place,
+    namespace: string,
+    now: number,
+    limit: number,
+  ): Query {
+    // An index serves no comparison of rows, but the first one.
+    const idle = statement(
+      `${LIVE} AND accessed_at <= ? AND (${ORDER.join(', ')}) <= (?, ?, ?, ?)
+       ORDER BY ${inOrder('ASC')} LIMIT ? ${this.unit.skipLocked}`,
+      ...[namespace, now, accessedAt, accessedAt, scope, sessionId, key, limit],
+    );
+    return { ...idle, take: ({ rows }) => this.unit.learn(IDLE, rows) };
   }
 }

@@ -154,10 +154,14 @@ export const CREATE_TABLES: readonly string[] = [
     session_id ${ID} NOT NULL,
     \`key\` ${NAME} NOT NULL,
     value ${TEXT} NOT NULL,
+    batches ${TEXT} NOT NULL,
     version BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    accessed_at BIGINT NOT NULL,
     expires_at BIGINT,
     PRIMARY KEY (namespace, scope, session_id, \`key\`),
     KEY {document_session!} (session_id),
+    KEY {document_access!} (namespace, accessed_at),
     KEY {document_expiry!} (expires_at)
   ) ${OPTIONS}`,
 

@@ -72,8 +72,12 @@ export class Unit {
 
   /** What was learned of a fact. @throws NotLoaded while nothing was */
   recall<T = void>(fact: string, need: () => Need): T {
-    if (!this.known.has(fact)) this.ask(need());
+    if (!this.knows(fact)) this.ask(need());
     return this.known.get(fact) as T;
+  }
+
+  knows(fact: string): boolean {
+    return this.known.has(fact);
   }
 
   learned<T>(fact: string): T | undefined {

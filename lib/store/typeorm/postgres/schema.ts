@@ -138,11 +138,15 @@ export const CREATE_TABLES: readonly string[] = [
     "session_id" text COLLATE "C" NOT NULL,
     "key" text COLLATE "C" NOT NULL,
     "value" text COLLATE "C" NOT NULL,
+    "batches" text COLLATE "C" NOT NULL,
     "version" bigint NOT NULL,
+    "created_at" bigint NOT NULL,
+    "accessed_at" bigint NOT NULL,
     "expires_at" bigint,
     PRIMARY KEY ("namespace", "scope", "session_id", "key")
   )`,
   'CREATE INDEX {document_session!} ON {document} ("session_id")',
+  'CREATE INDEX {document_access!} ON {document} ("namespace", "accessed_at")',
   'CREATE INDEX {document_expiry!} ON {document} ("expires_at") WHERE "expires_at" IS NOT NULL',
 
   `CREATE TABLE {lease} (

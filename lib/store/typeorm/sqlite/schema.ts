@@ -122,17 +122,22 @@ export const CREATE_TABLES: readonly string[] = [
       "created_at" integer NOT NULL,
       PRIMARY KEY ("session_id", "position")
     )`,
+  // What may be long comes last: who looks for what is idle or over reads only the begin of a row.
   `CREATE TABLE {document} (
       "namespace" text NOT NULL,
       "scope" text NOT NULL,
       "session_id" text NOT NULL,
       "key" text NOT NULL,
-      "value" text NOT NULL,
       "version" integer NOT NULL,
+      "created_at" integer NOT NULL,
+      "accessed_at" integer NOT NULL,
       "expires_at" integer,
+      "value" text NOT NULL,
+      "batches" text NOT NULL,
       PRIMARY KEY ("namespace", "scope", "session_id", "key")
     )`,
   `CREATE INDEX {document_session!} ON {document} ("session_id")`,
+  `CREATE INDEX {document_access!} ON {document} ("namespace", "accessed_at")`,
   `CREATE INDEX {document_expiry!} ON {document} ("expires_at") WHERE "expires_at" IS NOT NULL`,
   `CREATE TABLE {lease} (
       "name" text PRIMARY KEY NOT NULL,

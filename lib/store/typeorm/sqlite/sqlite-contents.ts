@@ -78,12 +78,27 @@ export class SqliteDocuments extends SqliteTable<DocumentRow, StateAddress> impl
     super(connection, 'document');
   }
 
+  getAll(addresses: readonly StateAddress[]): (DocumentRow | undefined)[] {
+    return addresses.map((address) => this.get(address));
+  }
+
   deleteExpired(now: number, limit: number): number {
     return this.run(
       `DELETE FROM {document} WHERE rowid IN
        (SELECT rowid FROM {document} WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?)`,
       now,
       limit,
+    );
+  }
+
+  deleteIdle(namespace: string, keep: number, now: number, limit: number): number {
+    const live = 'FROM {document} WHERE namespace = ? AND (expires_at IS NULL OR expires_at > ?)';
+    return this.run(
+      `DELETE FROM {document} WHERE rowid IN
+       (SELECT rowid ${live} AND (accessed_at, rowid) <=
+          (SELECT accessed_at, rowid ${live} ORDER BY accessed_at DESC, rowid DESC LIMIT 1 OFFSET ?)
+        ORDER BY accessed_at, rowid LIMIT ?)`,
+      ...[namespace, now, namespace, now, keep, limit],
     );
   }
 }

@@ -27,7 +27,7 @@ export default tseslint.config(
   },
   {
     // Domain folders know no backend and no HTTP; only the module file wires them.
-    files: ['lib/{common,session,turn,checkpoint,orchestrator,conversation,state,maintenance}/**/*.ts'],
+    files: ['lib/{common,session,turn,checkpoint,orchestration,orchestrator,conversation,state,maintenance}/**/*.ts'],
     rules: {
       'no-restricted-imports': [
         'error',

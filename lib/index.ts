@@ -2,6 +2,7 @@
 export { SessionsModule } from './sessions.module.js';
 export {
   BackoffOptions,
+  OrchestrationOptions,
   type ProcessRole,
   RetryOptions,
   type SessionsModuleAsyncOptions,
@@ -105,9 +106,51 @@ export {
   type StepInfo,
   type TurnContext,
   TurnContextFactory,
+  type TurnTools,
+  type TurnUsage,
   type WaitForOptions,
 } from './orchestrator/turn-context.js';
 export { END, outcome, type OutcomeOptions, reply, TurnOutcome } from './orchestrator/turn-outcome.js';
+
+// Steps and tools
+export {
+  createOrchestrationService,
+  createOrchestrationStateManager,
+  createStepSequencer,
+  OrchestrationStateManagerOptions,
+  type StandaloneOrchestrationStateManager,
+} from './create-orchestration.js';
+export { type AgentRef } from './orchestration/agent-ref.js';
+export { type AIOrchestrationState } from './orchestration/ai-orchestration-state.js';
+export { defineStepPlan, type StepPlanConfig } from './orchestration/define-step-plan.js';
+export { type OrchestrationEffect } from './orchestration/orchestration-entry.js';
+export {
+  type OrchestrationEvent,
+  OrchestrationEvents,
+  type OrchestrationEventType,
+} from './orchestration/orchestration-events.js';
+export * from './orchestration/orchestration-config.js';
+export * from './orchestration/orchestration.errors.js';
+export { OrchestrationUpdates, ToolUsageOptions, ToolUseOptions } from './orchestration/orchestration.inputs.js';
+export { OrchestrationService } from './orchestration/orchestration.service.js';
+export {
+  type OrchestrationProgress,
+  type OrchestrationState,
+  type ToolOutcome,
+  type ToolUse,
+} from './orchestration/orchestration-state.js';
+export { OrchestrationStateManager } from './orchestration/orchestration-state-manager.service.js';
+export { type StepPlan } from './orchestration/step-plan.js';
+export {
+  StepPredicate,
+  type StepPredicateContext,
+  type StepPredicateHandler,
+} from './orchestration/step-predicates.js';
+export { type SequencedStep, StepSequencer } from './orchestration/step-sequencer.service.js';
+export { type StorageProvider } from './orchestration/storage-provider.js';
+export { type TokenUsage, type TokenUsageInput } from './orchestration/token-usage.js';
+export { type ManagedSession, SessionManager, type SessionManagerOptions } from './state/session-manager.js';
+export { StateConflictError } from './state/state.errors.js';
 
 // Checkpoints and the conversation
 export { CheckpointConflictError } from './checkpoint/checkpoint.errors.js';
@@ -134,6 +177,8 @@ export {
   type UseSessionOptions,
 } from './http/session.decorators.js';
 export { SessionGuard } from './http/session.guard.js';
+export { type RequiredTool, RequireTool } from './http/tool.decorators.js';
+export { ToolGuard } from './http/tool.guard.js';
 export { type SessionsErrorBody, SessionsExceptionFilter } from './http/sessions-exception.filter.js';
 
 // Stores: the memory one, and the ports that every store implements

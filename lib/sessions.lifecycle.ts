@@ -13,6 +13,7 @@ import { findProvider } from './common/nest-providers.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { HttpConnections } from './http/http-connections.js';
 import { SessionSweeper } from './maintenance/session-sweeper.service.js';
+import { OrchestrationAgents } from './orchestration/orchestration-agents.js';
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
@@ -48,6 +49,7 @@ export class SessionsLifecycle
     @Inject(SESSIONS_ROLE) private readonly role: ProcessRole,
     private readonly registry: OrchestratorRegistry,
     private readonly connections: HttpConnections,
+    private readonly agents: OrchestrationAgents,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -57,6 +59,7 @@ export class SessionsLifecycle
 
   async onApplicationBootstrap(): Promise<void> {
     this.warn();
+    await this.agents.publish();
     if (this.role === 'submit') return;
     if (this.role === 'work') this.assertWork();
     await this.adapter.beginWork?.();

@@ -2,7 +2,8 @@ import { inspect } from 'node:util';
 import { type DynamicModule, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { SessionsConfigurationError } from './common/sessions.error.js';
-import { handleProvider, OrchestratorFeature } from './orchestrator/orchestrator-feature.js';
+import { isStepPlan } from './orchestration/define-step-plan.js';
+import { type FeatureRef, handleProvider, OrchestratorFeature } from './orchestrator/orchestrator-feature.js';
 import { type OrchestratorRef } from './orchestrator/orchestrator.decorators.js';
 import {
   PROCESS_ROLES,
@@ -42,15 +43,15 @@ export class SessionsModule {
   }
 
   /**
-   * Registers orchestrators and provides a handle for each, see `@InjectOrchestrator`.
+   * Registers orchestrators and provides a handle for each, see `@InjectOrchestrator`; and step plans of other agents.
    *
    * A class may inject what the importing module's providers may. List it in `providers` as well when something else
    * injects it or it has lifecycle hooks; that instance is then used.
    * @throws SessionsConfigurationError for something that is no orchestrator
    */
-  static forFeature(orchestrators: readonly OrchestratorRef[]): DynamicModule {
-    const feature = new OrchestratorFeature(orchestrators);
-    const handles = orchestrators.map(handleProvider);
+  static forFeature(features: readonly FeatureRef[]): DynamicModule {
+    const feature = new OrchestratorFeature(features);
+    const handles = features.filter((item): item is OrchestratorRef => !isStepPlan(item)).map(handleProvider);
     return {
       module: SessionsFeatureModule,
       providers: [{ provide: OrchestratorFeature, useValue: feature }, ...handles],

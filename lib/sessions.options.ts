@@ -1,18 +1,16 @@
 import { type FactoryProvider, type ModuleMetadata, type Type } from '@nestjs/common';
 import { Allow } from 'class-validator';
 import { CronTime } from 'cron';
-import { Must, MustBeInteger, Optional } from './common/check-input.js';
+import { Must, MustBeInteger, MustBeName, Optional } from './common/check-input.js';
 import { type IdGenerator } from './common/ids.js';
 import { type PrincipalResolver } from './http/principal.js';
+import { isSeconds, MAX_SECONDS, SECONDS_OR_NEVER_RULE, SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { isSessionsAdapter, type SessionsAdapter } from './sessions.adapter.js';
 import { SURFACE_POLICIES, type SurfacePolicy } from './session/session.js';
 import { isTurnQueue, type TurnQueue } from './turn/turn-queue.js';
 import { WHEN_BUSY, type WhenBusy } from './turn/turn.js';
 
 const MAX_MS = 2_147_483_647;
-const MAX_SECONDS = 3_153_600_000;
-/** What seconds may be. */
-export const SECONDS_RULE = `must be an integer from 1 to ${MAX_SECONDS}.`;
 const isMethod = (value: unknown): boolean => typeof value === 'function';
 
 /** When idle sessions are suspended, expire, and are deleted. */
@@ -163,6 +161,37 @@ export class TurnsOptions {
   shutdownGraceMs?: number;
 }
 
+/** How states of orchestration are kept. */
+export class OrchestrationOptions {
+  /** Part of stored keys: states of different namespaces never see each other. Default `orchestration-state`. */
+  @Optional()
+  @MustBeName()
+  namespace?: string;
+
+  /**
+   * Idle seconds after which a state is gone, digits as text too; `never`. Default: the environment's SESSION_TTL_SECONDS, else
+   * 86,400 (a day). Turns that wait for a signal count as idle.
+   */
+  @Optional()
+  @Must((value) => value === 'never' || toSeconds(value) !== null, SECONDS_OR_NEVER_RULE)
+  ttlSeconds?: number | string;
+
+  /** Whether the sweep removes expired state documents, and states beyond `maxSessions`. Default true. */
+  @Optional()
+  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  cleanup?: boolean;
+
+  /** States that are kept, of all agents; the sweep removes those beyond that were idle for the longest. Default: no limit. */
+  @Optional()
+  @MustBeInteger(1, 1_000_000_000)
+  maxSessions?: number;
+
+  /** How many tools `recentlyUsedTools` remembers. Default 10. */
+  @Optional()
+  @MustBeInteger(1, 1000)
+  recentTools?: number;
+}
+
 /** What `SessionsModule.forRoot` takes. Everything has a default. */
 export class SessionsModuleOptions {
   /** The store. Default: `memoryAdapter()`, which forgets everything with the process. */
@@ -189,6 +218,9 @@ export class SessionsModuleOptions {
 
   @Allow()
   turns?: TurnsOptions;
+
+  @Allow()
+  orchestration?: OrchestrationOptions;
 
   /** Who keeps a surface that two sessions of a user want: `move` (default) it, `reject` the second, or `share` it. */
   @Optional()
@@ -245,18 +277,8 @@ export interface SessionsModuleAsyncOptions extends SessionsModuleStatics, Pick<
   readonly useExisting?: Type<SessionsOptionsFactory>;
 }
 
-/** A number of seconds, or its digits as text; null for anything else. */
-export function toSeconds(value: unknown): number | null {
-  const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-  return isSeconds(seconds) ? seconds : null;
-}
-
 function isMs(value: unknown): boolean {
   return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_MS;
-}
-
-function isSeconds(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_SECONDS;
 }
 
 function isCron(value: unknown): boolean {

@@ -7,6 +7,14 @@ import { HttpConnections } from './http/http-connections.js';
 import { SessionsExceptionFilter } from './http/sessions-exception.filter.js';
 import { SessionGuard } from './http/session.guard.js';
 import { SessionSweeper } from './maintenance/session-sweeper.service.js';
+import { OrchestrationAgents } from './orchestration/orchestration-agents.js';
+import { OrchestrationEvents } from './orchestration/orchestration-events.js';
+import { orchestrationParts } from './orchestration/agent-orchestration.js';
+import { OrchestrationService } from './orchestration/orchestration.service.js';
+import { OrchestrationStateManager } from './orchestration/orchestration-state-manager.service.js';
+import { StepPredicates } from './orchestration/step-predicates.js';
+import { StepSequencer } from './orchestration/step-sequencer.service.js';
+import { ToolGuard } from './http/tool.guard.js';
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
 import { OrchestratorRunner } from './orchestrator/orchestrator-runner.js';
@@ -43,9 +51,14 @@ export const PUBLIC_TOKENS = [
   SessionStore,
   SessionEvents,
   TurnService,
+  OrchestrationStateManager,
+  StepSequencer,
+  OrchestrationService,
+  OrchestrationEvents,
   CheckpointStore,
   AffinityResolver,
   SessionGuard,
+  ToolGuard,
   SESSIONS_ADAPTER,
   TURN_QUEUE,
   PRINCIPAL_RESOLVER,
@@ -76,18 +89,45 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   provide(AffinityResolver, [SessionStore], defaultAffinityResolver),
   provide(CheckpointStore, [SESSIONS_ADAPTER], ({ checkpoints }: SessionsAdapter) => checkpoints),
 
+  OrchestrationEvents,
+  StepPredicates,
+  provide(
+    OrchestrationAgents,
+    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, OrchestrationEvents],
+    ({ state }: SessionsAdapter, { orchestration }: SessionsSettings, events: OrchestrationEvents) =>
+      new OrchestrationAgents(orchestrationParts(state, orchestration, events)),
+  ),
+  provide(
+    OrchestrationStateManager,
+    [OrchestrationAgents],
+    (agents: OrchestrationAgents) => new OrchestrationStateManager(agents),
+  ),
+  provide(StepSequencer, [OrchestrationAgents], (agents: OrchestrationAgents) => new StepSequencer(agents)),
+  provide(
+    OrchestrationService,
+    [OrchestrationAgents, StepPredicates],
+    (agents: OrchestrationAgents, predicates: StepPredicates) => new OrchestrationService(agents, predicates),
+  ),
+
   OrchestratorRegistry,
   provide(
     OrchestratorExplorer,
-    [DiscoveryService, ModulesContainer, ModuleRef, OrchestratorRegistry],
+    [DiscoveryService, ModulesContainer, ModuleRef, OrchestratorRegistry, OrchestrationAgents, StepPredicates],
     (...args: ConstructorParameters<typeof OrchestratorExplorer>) => new OrchestratorExplorer(...args),
   ),
   provide(
     TurnRunner,
-    [OrchestratorRegistry, SessionStore, TurnContexts, ModuleRef],
-    (registry: OrchestratorRegistry, sessions: SessionStore, contexts: TurnContexts, moduleRef: ModuleRef) => {
+    [OrchestratorRegistry, SessionStore, TurnContexts, ModuleRef, OrchestrationAgents, StepPredicates],
+    (
+      registry: OrchestratorRegistry,
+      sessions: SessionStore,
+      contexts: TurnContexts,
+      moduleRef: ModuleRef,
+      agents: OrchestrationAgents,
+      predicates: StepPredicates,
+    ) => {
       const contextFactory = lazily(() => findProvider(moduleRef, TurnContextFactory) ?? new TurnContextFactory());
-      return new OrchestratorRunner(registry, sessions, contexts, contextFactory);
+      return new OrchestratorRunner(registry, sessions, contexts, contextFactory, agents, predicates);
     },
   ),
 
@@ -126,12 +166,13 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   provide(
     SessionSweeper,
     [SessionStore, SESSIONS_ADAPTER, SESSIONS_SETTINGS, ModuleRef],
-    (sessions: SessionStore, adapter: SessionsAdapter, { sweep }: SessionsSettings, moduleRef: ModuleRef) =>
-      new SessionSweeper(sessions, adapter, sweep, findProvider(moduleRef, SchedulerRegistry)),
+    (sessions: SessionStore, adapter: SessionsAdapter, settings: SessionsSettings, moduleRef: ModuleRef) =>
+      new SessionSweeper(sessions, adapter, settings.sweep, findProvider(moduleRef, SchedulerRegistry)),
   ),
 
   provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => principal),
   SessionGuard,
+  ToolGuard,
   HttpConnections,
   { provide: APP_FILTER, useClass: SessionsExceptionFilter },
   SessionsLifecycle,

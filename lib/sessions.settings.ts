@@ -2,19 +2,20 @@ import { inspect } from 'node:util';
 import { validateInput } from './common/check-input.js';
 import { mintId } from './common/ids.js';
 import { isPlainObject } from './common/json.js';
+import { SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { type PrincipalResolver, requestUser } from './http/principal.js';
 import { type SweepSettings } from './maintenance/session-sweeper.service.js';
+import { ORCHESTRATION_DEFAULTS, type OrchestrationSettings } from './orchestration/orchestration.settings.js';
 import { InProcessQueue } from './queue/in-process/in-process-queue.js';
 import { type SessionStoreSettings } from './session/session-store.service.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
 import {
   BackoffOptions,
+  OrchestrationOptions,
   RetryOptions,
-  SECONDS_RULE,
   SessionsModuleOptions,
   SweepOptions,
-  toSeconds,
   TurnEventsOptions,
   TurnsOptions,
 } from './sessions.options.js';
@@ -33,6 +34,7 @@ export interface SessionsSettings {
   /** True when the queue is the one in this process. */
   readonly queueByDefault: boolean;
   readonly sessions: SessionStoreSettings;
+  readonly orchestration: OrchestrationSettings;
   readonly principal: PrincipalResolver;
 }
 
@@ -50,19 +52,21 @@ export function resolveOptions(
   const backoff = check(BackoffOptions, 'turns.retry.backoff', retry.backoff);
   const generateId = given.generateId ?? mintId;
   const maxLifetimeMs = toMs(given.maxLifetimeSeconds);
+  const orchestration = orchestrationOf(given.orchestration, env);
   const idempotencyTtlMs = (turns.idempotencySeconds ?? 86_400) * 1000;
   return {
     adapter: given.adapter ?? memoryAdapter(),
     adapterByDefault: given.adapter === undefined,
     sessions: {
-      defaultTtlMs: ttlSeconds(given.ttlSeconds, env) * 1000,
+      defaultTtlMs: ttlSeconds(given.ttlSeconds, env, 3600) * 1000,
       ...(maxLifetimeMs === undefined ? {} : { maxLifetimeMs }),
       surfacePolicy: given.surfacePolicy ?? 'move',
       maxSurfacesPerSession: given.maxSurfacesPerSession ?? 16,
       maxMetadataBytes: given.maxMetadataBytes ?? 65_536,
       generateId,
     },
-    sweep: sweepOf(given.sweep, idempotencyTtlMs),
+    orchestration,
+    sweep: sweepOf(given.sweep, idempotencyTtlMs, orchestration),
     queue: turns.queue ?? new InProcessQueue(turns.concurrency ?? 32),
     queueByDefault: turns.queue === undefined,
     turns: {
@@ -106,7 +110,11 @@ function eventsOf(events: false | TurnEventsOptions | undefined): TurnEventSetti
   return { ttlMs: ttlSeconds * 1000, batchMs, batchBytes };
 }
 
-function sweepOf(sweep: false | SweepOptions | undefined, idempotencyTtlMs: number): SessionsSettings['sweep'] {
+function sweepOf(
+  sweep: false | SweepOptions | undefined,
+  idempotencyTtlMs: number,
+  { namespace, maxSessions, cleanup }: OrchestrationSettings,
+): SweepSettings {
   const {
     enabled = true,
     cron = '*/5 * * * *',
@@ -120,6 +128,8 @@ function sweepOf(sweep: false | SweepOptions | undefined, idempotencyTtlMs: numb
     maxPerRun,
     expireAfterMs: toMs(expireAfterSeconds),
     purgeAfterMs: toMs(purgeAfterSeconds),
+    documents: cleanup,
+    maxDocuments: cleanup && maxSessions !== undefined ? [{ namespace, keep: maxSessions }] : [],
     purgeTurnsAfterMs:
       purgeTurnsAfterSeconds === false ? undefined : Math.max(purgeTurnsAfterSeconds * 1000, idempotencyTtlMs),
   };
@@ -129,8 +139,20 @@ function toMs(seconds: number | undefined): number | undefined {
   return seconds === undefined ? undefined : seconds * 1000;
 }
 
-function ttlSeconds(given: unknown, { SESSION_TTL_SECONDS: text }: NodeJS.ProcessEnv): number {
-  const seconds = toSeconds(given ?? text ?? 3600);
+function orchestrationOf(options: OrchestrationOptions | undefined, env: NodeJS.ProcessEnv): OrchestrationSettings {
+  const {
+    namespace = ORCHESTRATION_DEFAULTS.namespace,
+    ttlSeconds: ttl,
+    cleanup = true,
+    maxSessions,
+    recentTools = ORCHESTRATION_DEFAULTS.recentTools,
+  } = check(OrchestrationOptions, 'orchestration', options);
+  const ttlMs = ttl === 'never' ? undefined : ttlSeconds(ttl, env, ORCHESTRATION_DEFAULTS.ttlSeconds) * 1000;
+  return { namespace, ttlMs, cleanup, maxSessions, recentTools };
+}
+
+function ttlSeconds(given: unknown, { SESSION_TTL_SECONDS: text }: NodeJS.ProcessEnv, otherwise: number): number {
+  const seconds = toSeconds(given ?? text ?? otherwise);
   if (seconds !== null) return seconds;
   throw new SessionsConfigurationError(
     `SessionsModule: The environment variable SESSION_TTL_SECONDS ${SECONDS_RULE} It is ${show(text)}.`,

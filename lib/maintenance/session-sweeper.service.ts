@@ -30,6 +30,10 @@ export interface SweepSettings {
   readonly purgeAfterMs: number | undefined;
   /** Of settled turns. Milliseconds; left out: nothing is deleted. */
   readonly purgeTurnsAfterMs: number | undefined;
+  /** Whether state documents that have expired are deleted. */
+  readonly documents: boolean;
+  /** How many documents of a namespace are kept: those that were accessed last. */
+  readonly maxDocuments: readonly { readonly namespace: string; readonly keep: number }[];
 }
 
 /** What is swept besides sessions, and the lease under which that is done. */
@@ -37,7 +41,7 @@ export interface SweptStore {
   readonly leases: LeaseStore;
   readonly turns: Pick<TurnLedger, 'purgeSettled'>;
   readonly events: Pick<TurnEventLog, 'deleteExpired'>;
-  readonly state: Pick<StateStore, 'deleteExpired'>;
+  readonly state: Pick<StateStore, 'deleteExpired' | 'evictIdle'>;
 }
 
 /** What the sweeps of this process did so far. */
@@ -52,7 +56,7 @@ export interface SweepCounts {
   readonly turns: number;
   /** Turns whose events had expired and were deleted by the sweep. */
   readonly events: number;
-  /** State documents that had expired and were deleted. */
+  /** State documents that had expired, or were one too many, and were deleted. */
   readonly documents: number;
 }
 
@@ -149,7 +153,7 @@ export class SessionSweeper {
     }
   }
 
-  private async trim({ purgeTurnsAfterMs }: SweepSettings): Promise<void> {
+  private async trim({ purgeTurnsAfterMs, documents: expired, maxDocuments }: SweepSettings): Promise<void> {
     const { turns, events, state } = this.store;
     const ends = performance.now() + MAX_TRIM_MS;
     const isOver = (): boolean => this.stopping || performance.now() >= ends;
@@ -158,13 +162,16 @@ export class SessionSweeper {
         ? 0
         : await inBatches(BATCH, (limit) => turns.purgeSettled(purgeTurnsAfterMs, limit), isOver);
     const streams = await inBatches(EVENTS_BATCH, (limit) => events.deleteExpired(limit), isOver);
-    const documents = await inBatches(BATCH, (limit) => state.deleteExpired(limit), isOver);
+    let documents = expired ? await inBatches(BATCH, (limit) => state.deleteExpired(limit), isOver) : 0;
+    for (const { namespace, keep } of maxDocuments) {
+      documents += await inBatches(BATCH, (limit) => state.evictIdle(namespace, keep, limit), isOver);
+    }
     this.count.turns += settled;
     this.count.events += streams;
     this.count.documents += documents;
     if (settled + streams + documents > 0) {
       this.logger.log(
-        `Settled turns deleted: ${settled}, turns whose events expired: ${streams}, expired state documents: ${documents}.`,
+        `Settled turns deleted: ${settled}, turns whose events expired: ${streams}, state documents: ${documents}.`,
       );
     }
   }

@@ -8,6 +8,8 @@ import {
   type OrchestratorDefinition,
   type RouteFunction,
 } from './orchestrator.js';
+import { defineStepPlan } from '../orchestration/define-step-plan.js';
+import { type StepPlan } from '../orchestration/step-plan.js';
 import { signatureOf } from './orchestrator-signature.js';
 
 /** What `defineOrchestrator` has made. */
@@ -49,6 +51,7 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   );
   check(isWithin(maxStateBytes, 2, 16_777_216), 'maxStateBytes', 'must be an integer from 2 to 16777216.');
   const { route, routing } = routeOf(config, [...intents.keys()]);
+  const plan = planOf(config);
 
   const definition = Object.freeze({
     name,
@@ -60,6 +63,7 @@ export function defineOrchestrator<State = Record<string, unknown>>(
     maxStateBytes,
     route,
     intents,
+    ...(plan ? { plan } : {}),
   });
   definitions.add(definition);
   return definition;
@@ -78,6 +82,21 @@ export function extendDefinition<Extra extends object>(
 /** Looks at nothing but the object's identity: it is asked of every provider of the application. */
 export function isOrchestratorDefinition(value: unknown): value is OrchestratorDefinition {
   return typeof value === 'object' && value !== null && definitions.has(value);
+}
+
+function planOf<State>({
+  name: agent,
+  steps = [],
+  onViolation,
+  tokenBudget,
+}: OrchestratorConfig<State>): StepPlan | null {
+  const plan = defineStepPlan({
+    agent,
+    steps,
+    ...(onViolation === undefined ? {} : { onViolation }),
+    ...(tokenBudget === undefined ? {} : { tokenBudget }),
+  });
+  return plan.steps.length > 0 || tokenBudget !== undefined ? plan : null;
 }
 
 /** `route` XOR `router`; an orchestrator with one intent needs neither. */

@@ -4,21 +4,25 @@ import { type NewMessage } from '../conversation/conversation.store.js';
 import { type MessageDraft } from '../conversation/message.js';
 import { lastMessages } from '../conversation/window.js';
 import { SessionNotFoundError } from '../session/session.errors.js';
+import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
+import { type StepPredicates } from '../orchestration/step-predicates.js';
+import { TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { type Session } from '../session/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type TurnContexts } from '../turn/turn-contexts.js';
 import { toNewTurnEvent } from '../turn/turn-event.js';
 import { Parked, type RunnableOrchestrator, type TurnControl, TurnRunner } from '../turn/turn-runner.js';
-import { type ClaimedTurn, type TurnSettlement, type TurnWait } from '../turn/turn.store.js';
+import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from '../turn/turn.store.js';
 import { type Turn } from '../turn/turn.js';
 import { messageId, userMessage } from '../turn/user-message.js';
 import { mergeOutcomes, type MergedOutcome, patched } from './merge-outcomes.js';
 import { OrchestratorDriftError, OrchestratorResultError, UnknownIntentError } from './orchestrator.errors.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
-import { type TurnContext, type TurnContextFactory } from './turn-context.js';
+import { type TurnContext, type TurnContextFactory, type TurnUsage } from './turn-context.js';
 import { END } from './turn-outcome.js';
 import { TurnSteps } from './turn-steps.js';
+import { TurnToolCalls } from './turn-tool-calls.js';
 
 /** More intents than this in one route are a mistake, not a plan. */
 const MAX_FAN_OUT = 16;
@@ -30,6 +34,8 @@ export class OrchestratorRunner extends TurnRunner {
     private readonly sessions: SessionStore,
     private readonly contexts: TurnContexts,
     private readonly contextFactory: () => TurnContextFactory,
+    private readonly agents: OrchestrationAgents,
+    private readonly predicates: StepPredicates,
   ) {
     super();
   }
@@ -42,8 +48,11 @@ export class OrchestratorRunner extends TurnRunner {
     return this.registry.names();
   }
 
-  windows(): Readonly<Record<string, number>> {
-    return this.registry.windows();
+  needs(): Pick<ClaimRequest, 'windows' | 'documents'> {
+    const planned = this.registry.planned();
+    const windows = this.registry.windows();
+    if (planned.length === 0) return { windows };
+    return { windows, documents: Object.fromEntries(planned.map((name) => [name, [this.agents.get(name).name]])) };
   }
 
   async run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked> {
@@ -56,7 +65,8 @@ export class OrchestratorRunner extends TurnRunner {
     const saved = checkpoint ? checkpoint.state : toJsonObject(definition.initialState(), 'initialState');
     const state = patched(saved, turn.request.statePatch ?? {});
     const context = await this.buildContext(turn, session);
-    const calls = this.calls(claimed, control, session, state, context);
+    const orchestration = await this.orchestrationOf(definition, claimed);
+    const calls = this.calls(claimed, control, session, state, context, orchestration);
 
     const { router, agents } = definition.historyWindow;
     const decision = await calls('', router, (given) => definition.route(given));
@@ -68,6 +78,7 @@ export class OrchestratorRunner extends TurnRunner {
     if (results instanceof Parked) return results;
     const outcome = mergeOutcomes(definition.name, state, results);
     stringifyWithin(outcome.state, definition.maxStateBytes, `The state of ${definition.name}`);
+    if (orchestration) control.onSettled(() => orchestration.settled());
     return {
       status: outcome.status,
       reply: { text: outcome.text, ...(outcome.data === undefined ? {} : { data: outcome.data }) },
@@ -75,7 +86,18 @@ export class OrchestratorRunner extends TurnRunner {
       messages: messagesOf(turn, outcome),
       checkpoint: nextCheckpoint(definition, claimed, intents, outcome.state),
       keepCheckpoints: definition.keepCheckpoints,
+      ...(orchestration ? { stateChanges: orchestration.changes() } : {}),
     };
+  }
+
+  private async orchestrationOf(
+    { plan }: OrchestratorDefinition,
+    { turn, documents }: ClaimedTurn,
+  ): Promise<TurnOrchestration | null> {
+    if (!plan) return null;
+    const states = this.agents.get(plan.agent);
+    const { text } = turn.request.input;
+    return TurnOrchestration.begin(turn.sessionId, plan, states, this.predicates, text, documents[0] ?? null);
   }
 
   private definitionOf(turn: Turn): OrchestratorDefinition {
@@ -102,8 +124,14 @@ export class OrchestratorRunner extends TurnRunner {
     session: Session,
     state: JsonObject,
     context: Readonly<Record<string, unknown>>,
+    orchestration: TurnOrchestration | null,
   ): CallIntent {
     const memo = new TurnSteps(turn.id, steps, control);
+    const tools = new TurnToolCalls(memo, orchestration);
+    const usage: TurnUsage = {
+      add: (tokens) => orchestration?.addUsage(tokens),
+      assertWithinBudget: () => orchestration?.assertBudget(),
+    };
     const log: readonly MessageDraft[] = turn.request.history ?? history;
     const frozenState = deepFreeze(state);
     const contextOf = (intent: string, window: number, park: (wait: TurnWait) => Promise<never>): TurnContext => ({
@@ -119,6 +147,8 @@ export class OrchestratorRunner extends TurnRunner {
       attributes: turn.attributes,
       context,
       signal: control.signal,
+      tools,
+      usage,
       step: (name, work) => memo.run({ iteration: 0, intent }, name, work),
       waitFor: (name, options = {}) => memo.waitFor({ iteration: 0, intent }, name, options, park),
       emit: (event) => control.emit(toNewTurnEvent(event)),

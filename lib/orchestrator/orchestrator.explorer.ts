@@ -5,7 +5,10 @@ import { compileOrchestrator } from './compile-orchestrator.js';
 import { isOrchestratorDefinition } from './define-orchestrator.js';
 import { orchestratorOptions } from './orchestrator.decorators.js';
 import { OrchestratorFeature } from './orchestrator-feature.js';
-import { type IntentRouter } from './orchestrator.js';
+import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
+import { isStepPlan } from '../orchestration/define-step-plan.js';
+import { predicateName, type StepPredicateHandler, type StepPredicates } from '../orchestration/step-predicates.js';
+import { type IntentRouter, type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 
 /**
@@ -19,18 +22,22 @@ export class OrchestratorExplorer {
     private readonly modules: ModulesContainer,
     private readonly moduleRef: ModuleRef,
     private readonly registry: OrchestratorRegistry,
+    private readonly agents: OrchestrationAgents,
+    private readonly predicates: StepPredicates,
   ) {}
 
   async explore(): Promise<void> {
     const provided = this.exploreProviders();
     for (const { feature, host } of this.features()) {
       for (const orchestrator of feature.orchestrators) {
-        if (isOrchestratorDefinition(orchestrator)) this.registry.register(orchestrator);
+        if (isStepPlan(orchestrator)) this.agents.register(orchestrator);
+        if (isOrchestratorDefinition(orchestrator)) this.register(orchestrator);
         if (typeof orchestrator !== 'function' || provided.has(orchestrator)) continue;
         provided.add(orchestrator);
         this.registerInstance(await make(orchestrator as Type<object>, host));
       }
     }
+    for (const plan of this.agents.all()) this.predicates.assertKnown(plan);
   }
 
   /** @returns the orchestrator classes that are providers, whatever provides them */
@@ -45,8 +52,11 @@ export class OrchestratorExplorer {
         classes.forEach((orchestrator) => provided.add(orchestrator));
         instances.add(instance as object);
       } else if (isOrchestratorDefinition(instance)) {
-        this.registry.register(instance);
+        this.register(instance);
       }
+      const predicate = wrapper.metatype && predicateName(wrapper.metatype);
+      if (predicate !== undefined && predicate !== null)
+        this.predicates.register(predicate, instance as StepPredicateHandler);
     }
     instances.forEach((instance) => this.registerInstance(instance));
     return provided;
@@ -63,8 +73,13 @@ export class OrchestratorExplorer {
     });
   }
 
+  private register(definition: OrchestratorDefinition): void {
+    this.registry.register(definition);
+    if (definition.plan) this.agents.register(definition.plan);
+  }
+
   private registerInstance(instance: object): void {
-    this.registry.register(compileOrchestrator(instance, (router) => this.resolveRouter(instance, router)));
+    this.register(compileOrchestrator(instance, (router) => this.resolveRouter(instance, router)));
   }
 
   private resolveRouter(instance: object, router: abstract new (...args: never[]) => IntentRouter): IntentRouter {

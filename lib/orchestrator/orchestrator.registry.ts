@@ -5,6 +5,7 @@ import { type OrchestratorDefinition } from './orchestrator.js';
 export class OrchestratorRegistry {
   private readonly definitions = new Map<string, OrchestratorDefinition>();
   private windowsByName: Record<string, number> = {};
+  private plannedNames: readonly string[] = [];
 
   /** @throws SessionsConfigurationError when another orchestrator has the name */
   register(definition: OrchestratorDefinition): void {
@@ -15,6 +16,7 @@ export class OrchestratorRegistry {
       );
     }
     this.definitions.set(definition.name, definition);
+    this.plannedNames = [...this.definitions.values()].flatMap(({ name, plan }) => (plan ? [name] : []));
     const { router, agents } = definition.historyWindow;
     this.windowsByName = { ...this.windowsByName, [definition.name]: Math.max(router, agents) };
   }
@@ -25,6 +27,11 @@ export class OrchestratorRegistry {
 
   names(): string[] {
     return [...this.definitions.keys()];
+  }
+
+  /** Those that have a step plan. */
+  planned(): readonly string[] {
+    return this.plannedNames;
   }
 
   /** The longest history that any part of each orchestrator asks for. */

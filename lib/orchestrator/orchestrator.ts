@@ -1,4 +1,6 @@
 import { type KeepCheckpoints } from '../checkpoint/checkpoint.store.js';
+import { type OnViolation, type OrchestrationStep } from '../orchestration/orchestration-config.js';
+import { type StepPlan } from '../orchestration/step-plan.js';
 import { type END, type TurnOutcome } from './turn-outcome.js';
 import { type TurnContext } from './turn-context.js';
 
@@ -41,6 +43,14 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
   readonly keepCheckpoints?: KeepCheckpoints;
   /** Of the state as JSON. Default 262,144. */
   readonly maxStateBytes?: number;
+  /**
+   * The steps of the agent's plan, which say what tools its turns may use when; see `turn.tools`. Default: none, all tools.
+   */
+  readonly steps?: readonly OrchestrationStep[];
+  /** What to do about a tool that the plan does not allow. Default `reject`. */
+  readonly onViolation?: OnViolation;
+  /** Tokens that a session may take in all, see `turn.usage`. Default: no limit. */
+  readonly tokenBudget?: number;
   /** Decides like `route`; give one of the two. */
   readonly router?: IntentRouter<State> | (abstract new (...args: never[]) => IntentRouter<State>);
 }
@@ -65,4 +75,6 @@ export interface OrchestratorDefinition<State = Record<string, unknown>> {
   readonly maxStateBytes: number;
   readonly route: RouteFunction<State>;
   readonly intents: ReadonlyMap<string, IntentFunction<State>>;
+  /** Present with `steps` or a `tokenBudget`. */
+  readonly plan?: StepPlan;
 }

@@ -1,5 +1,9 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type Message, type MessageDraft } from '../conversation/message.js';
+import { type AIOrchestrationState } from '../orchestration/ai-orchestration-state.js';
+import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
+import { type OrchestrationProgress } from '../orchestration/orchestration-state.js';
+import { type TokenUsageInput } from '../orchestration/token-usage.js';
 import { type Session } from '../session/session.js';
 import { type EmittedEvent } from '../turn/turn-event.js';
 import { type Turn, type TurnInput } from '../turn/turn.js';
@@ -34,6 +38,8 @@ export interface TurnContext<State = Record<string, unknown>> {
   readonly context: Readonly<Record<string, unknown>>;
   /** Aborted when the turn is cancelled, the process stops, or the lease is lost. */
   readonly signal: AbortSignal;
+  readonly tools: TurnTools;
+  readonly usage: TurnUsage;
   /**
    * Runs `work` once for this turn: its result is stored before going on, and a later attempt gets the stored result
    * instead (BOT-30). A crash between the effect and the stored result repeats the effect, so give `info.key` to it.
@@ -60,6 +66,36 @@ export interface TurnContext<State = Record<string, unknown>> {
    * @throws InvalidInputError for `type`, also for `settled` and `attempt`; StateSerializationError, TooLargeError for `data`
    */
   emit(event: EmittedEvent): Promise<void>;
+}
+
+/** The tools of a turn, as the orchestrator's `steps` allow them; all of them where it has none. */
+export interface TurnTools {
+  /** The step that is active now. */
+  readonly activeStep: OrchestrationStep | undefined;
+  /** As the turn sees it: what is stored, with what the turn has done. */
+  readonly state: OrchestrationProgress;
+  /** Those of the tools that may be used now, in their order: offer these to the model (ORC-24). */
+  allowed(tools: readonly string[]): string[];
+  /**
+   * Runs a tool once for this turn (ORC-28): checks that the plan allows it, runs it as a step whose result is stored, records
+   * the use, moves the sequence and looks for the active step. A call that was done before, in an earlier attempt too, gives
+   * its result and moves nothing. While a sequence is under way, calls made at the same time run one after another, in their
+   * order. What the plan makes of it is stored when the turn settles; of a turn that fails or is cancelled nothing.
+   * @param callId the model's id of the call; at most 250 characters
+   * @throws ToolNotAllowedError before `work` is called, listing what is allowed; what `work` throws, and the use is then
+   * recorded as failed; InvalidInputError for a call id that another tool has had; StateSerializationError
+   */
+  use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T): Promise<T>;
+  /** What a prompt may say of it (ORC-10). */
+  toAIOrchestrationState(): AIOrchestrationState;
+}
+
+/** The tokens of the session, where the orchestrator has a plan (ORC-11). */
+export interface TurnUsage {
+  /** Adds what a model took; stored when the turn settles. @throws InvalidInputError */
+  add(usage: TokenUsageInput): void;
+  /** To ask before a model is called. @throws TokenBudgetExceededError when the `tokenBudget` is used up */
+  assertWithinBudget(): void;
 }
 
 export interface WaitForOptions<T> {

@@ -38,14 +38,28 @@ export class TurnSteps {
     work: (info: StepInfo) => Promise<T> | T,
   ): Promise<T> {
     assertName(name, 'step name');
+    return this.runAt<T>(this.nextKey(place, name), work);
+  }
+
+  /** As {@link run}, for what has an id of its own. */
+  async runAt<T>(key: StepKey, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
     this.control.signal.throwIfAborted();
-    const key = this.nextKey(place, name);
     const known = this.stored.get(keyText(key));
     if (known) return known.value as T;
     const run = insideStep.run(this.mark, () => this.runOnce(key, work));
     this.running.add(run);
     const saved = await run.finally(() => this.running.delete(run));
     return saved.value as T;
+  }
+
+  /** Whether an earlier attempt has stored it. */
+  isStored(key: StepKey): boolean {
+    return this.stored.has(keyText(key));
+  }
+
+  /** Whether the present code runs in a step of this attempt. */
+  get isInside(): boolean {
+    return insideStep.getStore() === this.mark;
   }
 
   /** @param park ends the attempt */
@@ -57,7 +71,7 @@ export class TurnSteps {
   ): Promise<T> {
     assertName(name, 'signal name');
     assertTimeout(timeoutMs);
-    if (insideStep.getStore() === this.mark) {
+    if (this.isInside) {
       throw new InvalidInputError(
         'waitFor',
         'must not be called inside a step: that would not be stored before the wait is over.',

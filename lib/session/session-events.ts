@@ -1,5 +1,4 @@
-import { Logger } from '@nestjs/common';
-import { type Observable, Subject } from 'rxjs';
+import { EventStream } from '../common/event-stream.js';
 import { type Session, type SessionChange, type SessionState } from './session.js';
 
 /** What happened to a session, with the state before and why (SES-18). */
@@ -36,33 +35,7 @@ export type SessionEventOf<Type extends SessionEventType> = Extract<SessionEvent
  * Tells what this process did to sessions, after it was stored (SES-18). Injectable, and `SessionStore.events` without
  * Nest. What other processes do is not heard here. No listener delays or fails what it is told of.
  */
-export class SessionEvents {
-  private readonly logger = new Logger(SessionEvents.name);
-  private readonly subject = new Subject<SessionEvent>();
-
-  /**
-   * All events, in the order in which they happened in this process. As with every Observable, what a subscriber throws
-   * is reported as an uncaught exception; `on` logs it.
-   */
-  readonly stream: Observable<SessionEvent> = this.subject.asObservable();
-
-  /** Calls the listener for every event of a type. @returns ends it */
-  on<Type extends SessionEventType>(type: Type, listener: (event: SessionEventOf<Type>) => unknown): () => void {
-    const subscription = this.subject.subscribe((event) => {
-      if (event.type !== type) return;
-      // Inside a promise, so that an async listener's rejection is caught as well.
-      new Promise((resolve) => resolve(listener(event as SessionEventOf<Type>))).catch((error: unknown) => {
-        this.logger.error(`A listener of ${type} events threw.`, error instanceof Error ? error.stack : String(error));
-      });
-    });
-    return () => subscription.unsubscribe();
-  }
-
-  /** For the services of this package. */
-  emit(event: SessionEvent): void {
-    this.subject.next(event);
-  }
-}
+export class SessionEvents extends EventStream<SessionEvent> {}
 
 /** Says that a session became active, when it did. */
 export function emitActivity(events: SessionEvents, { session, previousState }: SessionChange): void {

@@ -48,6 +48,7 @@ export class TurnAttempt {
   private leaseEnd: number;
   private over = false;
   private writer: TurnEventWriter | null = null;
+  private onSettled: (() => void) | null = null;
   private readonly running: RunningTurn;
 
   /** @param claimSentAt when the claim was sent, by `performance.now()`: the lease ran from then at the latest */
@@ -85,7 +86,9 @@ export class TurnAttempt {
       this.end();
       await this.writer?.close();
       if (outcome instanceof Parked) return await this.park(outcome.wait);
-      return { type: 'settled', settled: await this.settle(outcome, next()) };
+      const settled = await this.settle(outcome, next());
+      this.onSettled?.();
+      return { type: 'settled', settled };
     } catch (error) {
       return await this.conclude(error, next).catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
     } finally {
@@ -122,6 +125,9 @@ export class TurnAttempt {
         signal: this.controller.signal,
         saveStep: (step) => this.whileLeased(() => this.runtime.ledger.saveStep(hold, step)),
         emit: (event) => this.emit(event),
+        onSettled: (listener) => {
+          this.onSettled = listener;
+        },
       }),
     );
     // A handler that does not listen to the signal is not waited for.

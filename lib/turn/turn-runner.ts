@@ -1,5 +1,5 @@
 import { type NewTurnEvent } from './turn-event.js';
-import { type ClaimedTurn, type TurnSettlement, type TurnWait } from './turn.store.js';
+import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from './turn.store.js';
 import { type StoredStep } from './turn-step.js';
 
 /** An orchestrator that this process can run turns for. */
@@ -13,6 +13,8 @@ export interface TurnControl {
   readonly signal: AbortSignal;
   /** Stores a step under the attempt's fence. @returns the step that is stored, which may be an earlier one */
   saveStep(step: StoredStep): Promise<StoredStep>;
+  /** Calls the listener once what `run` returned is stored. */
+  onSettled(listener: () => void): void;
   /** Stores the event before long. Never rejects; resolves later than at once when too much waits to be stored. */
   emit(event: NewTurnEvent): Promise<void>;
 }
@@ -28,8 +30,8 @@ export abstract class TurnRunner {
   abstract find(orchestrator: string): RunnableOrchestrator | undefined;
   /** All that are known. */
   abstract names(): string[];
-  /** History limits of all that are known, by name. */
-  abstract windows(): Readonly<Record<string, number>>;
+  /** What their turns must be claimed with. */
+  abstract needs(): Pick<ClaimRequest, 'windows' | 'documents'>;
   /**
    * Runs one attempt.
    * @throws what the handler threw; `permanent: true` on it means that trying again cannot help

@@ -135,7 +135,7 @@ export class TurnWorker {
       holder: `${this.name}/${(this.claims += 1)}`,
       leaseMs: this.runtime.settings.leaseMs,
       maxAttempts: this.runtime.settings.retry.attempts,
-      windows: this.runtime.runner.windows(),
+      ...this.runtime.runner.needs(),
     };
   }
 

@@ -1,0 +1,15 @@
+/** A hundred years. */
+export const MAX_SECONDS = 3_153_600_000;
+/** What seconds may be. */
+export const SECONDS_RULE = `must be an integer from 1 to ${MAX_SECONDS}.`;
+export const SECONDS_OR_NEVER_RULE = `must be never, or an integer from 1 to ${MAX_SECONDS}.`;
+
+export function isSeconds(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_SECONDS;
+}
+
+/** A number of seconds, or its digits as text; null for anything else. */
+export function toSeconds(value: unknown): number | null {
+  const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  return isSeconds(seconds) ? seconds : null;
+}

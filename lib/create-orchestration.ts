@@ -1,0 +1,165 @@
+import { Logger } from '@nestjs/common';
+import { Must, MustBeInteger, MustBeName, Optional, validateInput } from './common/check-input.js';
+import { SECONDS_OR_NEVER_RULE, SECONDS_RULE, toSeconds } from './common/seconds.js';
+import { SessionsConfigurationError } from './common/sessions.error.js';
+import { orchestrationParts } from './orchestration/agent-orchestration.js';
+import { isStepPlan } from './orchestration/define-step-plan.js';
+import { OrchestrationAgents } from './orchestration/orchestration-agents.js';
+import { OrchestrationEvents } from './orchestration/orchestration-events.js';
+import { ORCHESTRATION_DEFAULTS, type OrchestrationSettings } from './orchestration/orchestration.settings.js';
+import { OrchestrationService } from './orchestration/orchestration.service.js';
+import { OrchestrationStateManager } from './orchestration/orchestration-state-manager.service.js';
+import { type StepPlan } from './orchestration/step-plan.js';
+import { type StepPredicateHandler, StepPredicates } from './orchestration/step-predicates.js';
+import { StepSequencer } from './orchestration/step-sequencer.service.js';
+import {
+  isStateStore,
+  isStorageProvider,
+  type StorageProvider,
+  StorageProviderState,
+} from './orchestration/storage-provider.js';
+import { type StateStore } from './state/state.store.js';
+import { memoryAdapter } from './store/memory/memory-adapter.js';
+
+class CleanupOptions {
+  /** Default true. */
+  @Optional()
+  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  enabled?: boolean;
+
+  /** Milliseconds between two runs. Default 300,000 (five minutes). */
+  @Optional()
+  @MustBeInteger(100, 2_147_483_647)
+  intervalMs?: number;
+}
+
+/** What `createOrchestrationStateManager` takes; everything has a default. */
+export class OrchestrationStateManagerOptions {
+  /** `adapter.state` of an adapter, or any object with get, set and delete. Default: this process's memory. */
+  @Optional()
+  @Must((value) => isStateStore(value) || isStorageProvider(value), 'must have the methods get, set and delete.')
+  storageProvider?: StateStore | StorageProvider;
+
+  /** Part of stored keys. Default `orchestration-state`. */
+  @Optional()
+  @MustBeName()
+  storageNamespace?: string;
+
+  /** Idle seconds after which a state is gone; `never`. Default: the environment's SESSION_TTL_SECONDS, else 86,400. */
+  @Optional()
+  @Must((value) => value === 'never' || toSeconds(value) !== null, SECONDS_OR_NEVER_RULE)
+  ttlSeconds?: number | string;
+
+  /** Removal of what has expired, from time to time. The timer keeps no process alive. */
+  @Optional()
+  @Must((value) => typeof value === 'object' && value !== null, 'must be an object.')
+  cleanup?: CleanupOptions;
+
+  /** States that are kept; clean-up removes those beyond that were idle for the longest. Default: no limit. */
+  @Optional()
+  @MustBeInteger(1, 1_000_000_000)
+  maxSessions?: number;
+
+  /** How many tools `recentlyUsedTools` remembers. Default 10. */
+  @Optional()
+  @MustBeInteger(1, 1000)
+  recentTools?: number;
+
+  /** Plans of agents, from `defineStepPlan`. */
+  @Optional()
+  @Must((value) => Array.isArray(value) && value.every(isStepPlan), 'must be a list of what defineStepPlan() returned.')
+  plans?: readonly StepPlan[];
+}
+
+/** The managers that a factory made, and what they are made of. */
+const made = new WeakMap<OrchestrationStateManager, OrchestrationAgents>();
+
+/** A state manager that stands alone has a clean-up of its own, until it is closed. */
+export interface StandaloneOrchestrationStateManager extends OrchestrationStateManager {
+  /** Tells what this manager, and what is made of it, does. */
+  readonly events: OrchestrationEvents;
+  /** Stops the clean-up. Again: without effect. */
+  close(): void;
+}
+
+/**
+ * The state manager without Nest (ORC-15). Without options it keeps states in this process's memory.
+ * @throws SessionsConfigurationError naming the option that is wrong
+ */
+export function createOrchestrationStateManager(
+  options: OrchestrationStateManagerOptions = {},
+): StandaloneOrchestrationStateManager {
+  const given = check(OrchestrationStateManagerOptions, options, 'options');
+  const { enabled = true, intervalMs = 300_000 } = check(CleanupOptions, given.cleanup ?? {}, 'options.cleanup');
+  const { storageProvider = memoryAdapter().state } = given;
+  const store = isStateStore(storageProvider) ? storageProvider : new StorageProviderState(storageProvider);
+  const events = new OrchestrationEvents();
+  const agents = new OrchestrationAgents(orchestrationParts(store, settingsOf(given, enabled), events));
+  given.plans?.forEach((plan) => agents.register(plan));
+  const manager = new OrchestrationStateManager(agents);
+  made.set(manager, agents);
+  const logger = new Logger('AgentSessions');
+  const timer = enabled
+    ? setInterval(() => {
+        manager.cleanupExpired().catch((error: unknown) => {
+          logger.error('The clean-up of orchestration states failed; the next run tries again.', String(error));
+        });
+      }, intervalMs).unref()
+    : undefined;
+  return Object.assign(manager, { events, close: () => clearInterval(timer) });
+}
+
+/** A step sequencer without Nest (ORC-15). @param stateManager default: one without options */
+export function createStepSequencer(stateManager = createOrchestrationStateManager()): StepSequencer {
+  return new StepSequencer(agentsOf(stateManager, 'createStepSequencer'));
+}
+
+/**
+ * An orchestration service without Nest.
+ * @param predicates what answers `{ type: 'predicate', value: name }`, by name
+ * @throws SessionsConfigurationError for a plan of the manager with a predicate that is not there
+ */
+export function createOrchestrationService(
+  stateManager: OrchestrationStateManager,
+  predicates: Readonly<Record<string, StepPredicateHandler['holds']>> = {},
+): OrchestrationService {
+  const agents = agentsOf(stateManager, 'createOrchestrationService');
+  const known = new StepPredicates();
+  for (const [name, holds] of Object.entries(predicates)) known.register(name, { holds });
+  for (const plan of agents.all()) known.assertKnown(plan);
+  return new OrchestrationService(agents, known);
+}
+
+function settingsOf(
+  { storageNamespace, ttlSeconds, maxSessions, recentTools }: OrchestrationStateManagerOptions,
+  cleanup: boolean,
+): OrchestrationSettings {
+  const { namespace, ttlSeconds: day, recentTools: recent } = ORCHESTRATION_DEFAULTS;
+  const ttl = ttlSeconds ?? process.env.SESSION_TTL_SECONDS ?? day;
+  const seconds = ttlSeconds === 'never' ? undefined : toSeconds(ttl);
+  if (seconds === null) {
+    throw new SessionsConfigurationError(`The environment variable SESSION_TTL_SECONDS ${SECONDS_RULE}`);
+  }
+  return {
+    namespace: storageNamespace ?? namespace,
+    ttlMs: seconds === undefined ? undefined : seconds * 1000,
+    recentTools: recentTools ?? recent,
+    maxSessions,
+    cleanup,
+  };
+}
+
+function agentsOf(manager: OrchestrationStateManager, factory: string): OrchestrationAgents {
+  const agents = made.get(manager);
+  if (agents) return agents;
+  throw new SessionsConfigurationError(
+    `${factory}: the state manager must be one that createOrchestrationStateManager() made; under Nest inject the classes.`,
+  );
+}
+
+function check<T extends object>(type: new () => T, input: unknown, path: string): T {
+  const checked = validateInput(type, input, path);
+  if ('value' in checked) return checked.value;
+  const { path: option, rule } = checked.problem;
+  throw new SessionsConfigurationError(`createOrchestrationStateManager: ${option} ${rule}`);
+}

@@ -1,0 +1,153 @@
+import { assertId, mintId } from '../common/ids.js';
+import { type JsonValue } from '../common/json.js';
+import {
+  type StateAccess,
+  type StateAddress,
+  type StateDocument,
+  type StateName,
+  type StateStore,
+} from '../state/state.store.js';
+import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
+import { type OrchestrationRules } from './apply-entry.js';
+import { PlanCatalog } from './plan-catalog.js';
+import { foldOf, readState, readStateWith, toValue } from './orchestration-document.js';
+import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
+import { type OrchestrationEvents } from './orchestration-events.js';
+import { NO_PROGRESS, type OrchestrationState } from './orchestration-state.js';
+import { type OrchestrationSettings } from './orchestration.settings.js';
+import { type StepPlan } from './step-plan.js';
+
+const STATE_KEY = 'state';
+
+export interface OrchestrationParts {
+  readonly store: StateStore;
+  readonly settings: OrchestrationSettings;
+  readonly catalog: PlanCatalog;
+  readonly events: OrchestrationEvents;
+}
+
+export function orchestrationParts(
+  store: StateStore,
+  settings: OrchestrationSettings,
+  events: OrchestrationEvents,
+): OrchestrationParts {
+  return { store, settings, events, catalog: new PlanCatalog(store, settings) };
+}
+
+/** What an append has done. */
+export interface Appended {
+  readonly state: OrchestrationState;
+  readonly effects: readonly OrchestrationEffect[];
+  /** False when the state had another version than expected. */
+  readonly applied: boolean;
+}
+
+/** The stored states of one agent. */
+export class AgentOrchestration {
+  constructor(
+    readonly agent: string,
+    readonly plan: StepPlan | undefined,
+    private readonly parts: OrchestrationParts,
+  ) {}
+
+  /** Counts as an access. One round trip. */
+  async read(sessionId: string): Promise<OrchestrationState | null> {
+    const document = await this.parts.store.get(this.address(sessionId), this.access);
+    return document && readState(sessionId, document, await this.parts.catalog.rulesFor(document));
+  }
+
+  /**
+   * Adds what happened. One round trip; once in a while a second one, which makes the document shorter.
+   * @returns `null` when there is no state, and `create` is not set
+   */
+  async append(
+    sessionId: string,
+    entries: readonly OrchestrationEntry[],
+    { create = false, ifVersion }: { readonly create?: boolean; readonly ifVersion?: number } = {},
+  ): Promise<Appended | null> {
+    const { store, catalog } = this.parts;
+    if (this.plan) await catalog.publish(this.plan);
+    const id = mintId();
+    const document = await store.append(this.address(sessionId), {
+      id,
+      entries: entries as unknown as readonly JsonValue[],
+      ...(create ? { initial: toValue(NO_PROGRESS) } : {}),
+      ...(ifVersion === undefined ? {} : { ifVersion }),
+      ...this.access,
+    });
+    if (!document) return null;
+    const rules = await catalog.rulesFor(document);
+    const { state, effects } = readStateWith(id, sessionId, document, rules);
+    this.tell(sessionId, effects);
+    await this.fold(sessionId, document, rules);
+    return { state, effects, applied: document.batches.some((batch) => batch.id === id) };
+  }
+
+  /**
+   * Adds what follows from the state as it is, and from nothing later.
+   * @param decide called again with the newer state when it was changed meanwhile; `null`: nothing to add
+   * @throws StateConflictError when that happened at each of many tries
+   */
+  async appendTo(
+    sessionId: string,
+    known: OrchestrationState | null,
+    decide: (
+      state: OrchestrationState,
+    ) => Promise<readonly OrchestrationEntry[] | null> | readonly OrchestrationEntry[] | null,
+  ): Promise<OrchestrationState | null> {
+    let state = known;
+    return untilUncontested(sessionId, async () => {
+      const entries = state && (await decide(state));
+      if (!state || !entries) return state;
+      const appended = await this.append(sessionId, entries, { ifVersion: state.version });
+      state = appended && appended.state;
+      return !appended || appended.applied ? state : CONTESTED;
+    });
+  }
+
+  /** Back to nothing, whatever is there. */
+  async reset(sessionId: string): Promise<OrchestrationState> {
+    const { store, catalog } = this.parts;
+    const document = await store.set(this.address(sessionId), toValue(NO_PROGRESS), this.access);
+    return readState(sessionId, document!, catalog.rules);
+  }
+
+  delete(sessionId: string): Promise<boolean> {
+    return this.parts.store.delete(this.address(sessionId));
+  }
+
+  tell(sessionId: string, effects: readonly OrchestrationEffect[]): void {
+    for (const effect of effects) this.parts.events.emit({ agent: this.agent, sessionId, ...effect });
+  }
+
+  /** Of its document in every session. */
+  get name(): StateName {
+    return { namespace: this.parts.settings.namespace, scope: this.agent, key: STATE_KEY };
+  }
+
+  get events(): OrchestrationEvents {
+    return this.parts.events;
+  }
+
+  get access(): StateAccess {
+    const { ttlMs } = this.parts.settings;
+    return ttlMs === undefined ? {} : { ttlMs };
+  }
+
+  get catalog(): PlanCatalog {
+    return this.parts.catalog;
+  }
+
+  private async fold(sessionId: string, document: StateDocument, rules: OrchestrationRules): Promise<void> {
+    const fold = foldOf(document, rules);
+    if (!fold) return;
+    const append = { id: mintId(), entries: [], fold, ...this.access };
+    // What was asked for is done; the next one tries again.
+    await this.parts.store.append(this.address(sessionId), append).catch(() => undefined);
+  }
+
+  private address(sessionId: string): StateAddress {
+    assertId(sessionId, 'sessionId');
+    return { ...this.name, sessionId };
+  }
+}

@@ -1,0 +1,17 @@
+import { assertName } from '../common/ids.js';
+import { type OrchestratorRef, orchestratorName } from '../orchestrator/orchestrator.decorators.js';
+import { type StepPlan } from './step-plan.js';
+
+/** Whose orchestration is meant: an orchestrator, a plan, or a name. */
+export type AgentRef = OrchestratorRef | StepPlan | string;
+
+/** @throws InvalidInputError, or SessionsConfigurationError for a class that is no orchestrator */
+export function agentName(agent: AgentRef): string {
+  const name = typeof agent === 'object' && 'agent' in agent ? agent.agent : nameOf(agent);
+  assertName(name, 'agent');
+  return name;
+}
+
+function nameOf(agent: string | OrchestratorRef): string {
+  return typeof agent === 'string' ? agent : orchestratorName(agent);
+}

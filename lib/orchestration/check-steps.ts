@@ -1,0 +1,214 @@
+import { Allow, Equals } from 'class-validator';
+import { Must, MustBeInteger, MustBeName, Optional, validateInput } from '../common/check-input.js';
+import { isName } from '../common/ids.js';
+import { type ConditionType, type OrchestrationStep, type SequenceItem } from './orchestration-config.js';
+import { TOOL_HISTORY } from './orchestration-state.js';
+import { isOptional, nextTools, toolsOf } from './tool-sequence.js';
+
+/** More is a mistake, not a plan: every use of a tool looks at all of them. */
+const MAX_STEPS = 200;
+
+class ToolsInput {
+  @Optional()
+  @Must(isPatterns, 'must be a list of tool names, not empty; a * may stand at the beginning and at the end of a name.')
+  allowed?: string[];
+
+  @Optional()
+  @Must(isPatterns, 'must be a list of tool names, not empty; a * may stand at the beginning and at the end of a name.')
+  denied?: string[];
+}
+
+class StepInput {
+  @MustBeName()
+  name!: string;
+
+  @Optional()
+  @Must((value) => typeof value === 'string', 'must be a text.')
+  description?: string;
+
+  @Optional()
+  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  isDefault?: boolean;
+
+  @Optional()
+  @Must(isList, 'must be a list of conditions, not empty.')
+  conditions?: unknown[];
+
+  @Allow()
+  availableTools?: unknown;
+
+  @Optional()
+  @Must(isSequence, 'must be a list, not empty, of tool names, { anyOf: [names] } and { optional: name }.')
+  sequence?: SequenceItem[];
+
+  @Optional()
+  @MustBeName()
+  onComplete?: string;
+
+  @Optional()
+  @Must(isNames, 'must be a list of tool names, not empty.')
+  resetSequenceOn?: string[];
+}
+
+class TypedInput {
+  @Allow()
+  type!: string;
+}
+
+class ToolInput extends TypedInput {
+  @MustBeName()
+  value!: string;
+}
+
+class ToolCountInput extends ToolInput {
+  @MustBeInteger(1, TOOL_HISTORY)
+  count!: number;
+}
+
+class ToolFailedInput extends ToolInput {
+  @Optional()
+  @MustBeInteger(1, TOOL_HISTORY)
+  count?: number;
+}
+
+class MessageInput extends TypedInput {
+  @Must((value) => typeof value === 'string' && isRegExp(value), 'must be a regular expression, as text.')
+  value!: string;
+
+  @Optional()
+  @Must((value) => typeof value === 'string' && /^(?!.*(.).*\1)[imsu]*$/.test(value), 'must be letters of imsu.')
+  flags?: string;
+}
+
+class TokensInput extends TypedInput {
+  @Must((value) => Number.isFinite(value) && (value as number) >= 0, 'must be a number of tokens, 0 or more.')
+  value!: number;
+}
+
+class AnyOfInput extends TypedInput {
+  @Must(isList, 'must be a list of conditions, not empty.')
+  conditions!: unknown[];
+}
+
+class NotInput extends TypedInput {
+  @Allow()
+  condition!: unknown;
+}
+
+class SequenceMatchInput extends TypedInput {
+  @Equals('sequence_match')
+  override type!: 'sequence_match';
+}
+
+const CONDITIONS: Readonly<Record<ConditionType, new () => TypedInput>> = {
+  tool_used: ToolInput,
+  sequence_match: SequenceMatchInput,
+  last_tool: ToolInput,
+  tool_count: ToolCountInput,
+  tool_failed: ToolFailedInput,
+  message_matches: MessageInput,
+  tokens_over: TokensInput,
+  any_of: AnyOfInput,
+  not: NotInput,
+  predicate: ToolInput,
+};
+
+type Fail = (problem: string) => never;
+
+/** @param fail throws what is wrong: the step, the field, and what is allowed */
+export function assertSteps(steps: unknown, fail: Fail): asserts steps is readonly OrchestrationStep[] {
+  if (!Array.isArray(steps)) fail('steps must be a list of steps.');
+  const list = steps as OrchestrationStep[];
+  if (list.length > MAX_STEPS) fail(`has ${list.length} steps; at most ${MAX_STEPS} are allowed.`);
+  const names = new Set<string>();
+  list.forEach((step, index) => {
+    assertStep(step, index, fail);
+    if (names.has(step.name)) fail(`two steps are named ${JSON.stringify(step.name)}; names must be unique.`);
+    names.add(step.name);
+  });
+  const defaults = list.filter(({ isDefault }) => isDefault).map(({ name }) => name);
+  if (defaults.length > 1) fail(`steps ${defaults.join(' and ')} have isDefault; at most one may have it.`);
+  for (const { name, onComplete } of list) {
+    if (onComplete !== undefined && !names.has(onComplete)) {
+      fail(
+        `step ${name}: onComplete is ${JSON.stringify(onComplete)}, which is no step; there are ${[...names].join(', ')}.`,
+      );
+    }
+  }
+}
+
+function assertStep(step: OrchestrationStep, index: number, fail: Fail): void {
+  const name = isName((step as Partial<OrchestrationStep> | null)?.name) ? step.name : `${index + 1}`;
+  const failHere = (problem: string): never => fail(`step ${name}: ${problem}`);
+  check(StepInput, step, '', failHere);
+  const { conditions = [], availableTools, sequence, onComplete, resetSequenceOn } = step;
+  if (availableTools !== undefined) check(ToolsInput, availableTools, 'availableTools', failHere);
+  conditions.forEach((condition, at) => assertCondition(condition, `conditions[${at}]`, step, failHere));
+  if (sequence === undefined) {
+    if (onComplete !== undefined) failHere('onComplete needs a sequence that can be completed.');
+    if (resetSequenceOn !== undefined) failHere('resetSequenceOn needs a sequence.');
+    return;
+  }
+  if (isOptional(sequence[sequence.length - 1])) {
+    failHere('sequence must not end with an optional tool: nothing would tell when it is finished.');
+  }
+  sequence.forEach((_, at) => {
+    const next = nextTools(sequence, at);
+    if (new Set(next).size < next.length) {
+      failHere(`sequence[${at}] leaves open which item a use is of: ${next.join(', ')} may come next there.`);
+    }
+  });
+}
+
+function assertCondition(condition: unknown, path: string, step: OrchestrationStep, fail: Fail): void {
+  const type = (condition as { readonly type?: unknown } | null)?.type;
+  if (typeof type !== 'string' || !Object.hasOwn(CONDITIONS, type)) {
+    fail(`${path}.type is ${JSON.stringify(type)}; it must be one of ${Object.keys(CONDITIONS).join(', ')}.`);
+  }
+  const checked = check(CONDITIONS[type as ConditionType], condition, path, fail);
+  if (checked instanceof AnyOfInput) {
+    checked.conditions.forEach((each, at) => assertCondition(each, `${path}.conditions[${at}]`, step, fail));
+  }
+  if (checked instanceof NotInput) assertCondition(checked.condition, `${path}.condition`, step, fail);
+  if (checked instanceof SequenceMatchInput && step.sequence === undefined) {
+    fail(`${path} is sequence_match, and the step has no sequence.`);
+  }
+}
+
+function check<T extends object>(type: new () => T, input: unknown, path: string, fail: Fail): T {
+  const checked = validateInput(type, input, path);
+  if ('value' in checked) return checked.value;
+  return fail(`${checked.problem.path} ${checked.problem.rule}`.trim());
+}
+
+function isList(value: unknown): value is unknown[] {
+  return Array.isArray(value) && value.length > 0;
+}
+
+function isNames(value: unknown): boolean {
+  return isList(value) && value.every(isName);
+}
+
+function isPatterns(value: unknown): boolean {
+  return isList(value) && value.every((pattern) => isName(pattern) && !pattern.slice(1, -1).includes('*'));
+}
+
+function isSequence(value: unknown): boolean {
+  return isList(value) && value.every(isSequenceItem);
+}
+
+function isSequenceItem(item: unknown): boolean {
+  if (isName(item)) return true;
+  if (typeof item !== 'object' || item === null || Object.keys(item).length !== 1) return false;
+  if ('anyOf' in item)
+    return isNames(item.anyOf) && new Set(toolsOf(item as SequenceItem)).size === toolsOf(item as SequenceItem).length;
+  return 'optional' in item && isName(item.optional);
+}
+
+function isRegExp(source: string): boolean {
+  try {
+    return new RegExp(source) instanceof RegExp;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,48 @@
+import { InvalidInputError, SessionsConfigurationError } from '../common/sessions.error.js';
+import { AgentOrchestration, type OrchestrationParts } from './agent-orchestration.js';
+import { type StepPlan } from './step-plan.js';
+
+/** Whose states are meant when there is no plan that says. */
+const NOBODY = 'default';
+
+/** The agents of this process that have a plan, and the states of all. */
+export class OrchestrationAgents {
+  private readonly plans = new Map<string, StepPlan>();
+
+  constructor(readonly parts: OrchestrationParts) {}
+
+  /** @throws SessionsConfigurationError when another plan has the agent */
+  register(plan: StepPlan): void {
+    const known = this.plans.get(plan.agent);
+    if (known && known.signature !== plan.signature) {
+      throw new SessionsConfigurationError(
+        `Two step plans are of the agent ${JSON.stringify(plan.agent)}; an agent has one.`,
+      );
+    }
+    this.plans.set(plan.agent, plan);
+  }
+
+  all(): readonly StepPlan[] {
+    return [...this.plans.values()];
+  }
+
+  /** Stores the plans, so that the first use of a tool need not. What fails is tried again then. */
+  async publish(): Promise<void> {
+    await Promise.allSettled(this.all().map((plan) => this.parts.catalog.publish(plan)));
+  }
+
+  /** @param name left out: the only agent that has a plan. @throws InvalidInputError when there are several */
+  get(name?: string): AgentOrchestration {
+    const agent = name ?? this.only();
+    return new AgentOrchestration(agent, this.plans.get(agent), this.parts);
+  }
+
+  private only(): string {
+    const [first = NOBODY, ...others] = this.plans.keys();
+    if (others.length === 0) return first;
+    throw new InvalidInputError(
+      'agent',
+      `must be given: ${[first, ...others].join(', ')} have plans. Say which one is meant with .of(agent).`,
+    );
+  }
+}

@@ -1,0 +1,98 @@
+import { type JsonValue } from '../common/json.js';
+import { type StateBatch, type StateDocument, type StateFold } from '../state/state.store.js';
+import { applyEntry, type Decision, type OrchestrationRules } from './apply-entry.js';
+import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
+import { NO_PROGRESS, type OrchestrationProgress, type OrchestrationState } from './orchestration-state.js';
+
+/** A document is folded once it has this many batches... */
+const FOLD_AT = 32;
+/** ...but for the newest ones: while a batch is there, sending its append again adds nothing. */
+const KEEP_BATCHES = 8;
+
+/** The state that a document means: its value, with everything that was appended since applied in order. */
+export function readState(sessionId: string, document: StateDocument, rules: OrchestrationRules): OrchestrationState {
+  return describe(sessionId, document, progressOf(document, rules));
+}
+
+export function progressOf({ value, batches }: StateDocument, rules: OrchestrationRules): OrchestrationProgress {
+  return batches.reduce((progress, batch) => applyBatch(progress, batch, rules).progress, fromValue(value));
+}
+
+/** The state, and what the batch with this id did; no effects when it is not there. */
+export function readStateWith(
+  id: string,
+  sessionId: string,
+  document: StateDocument,
+  rules: OrchestrationRules,
+): { readonly state: OrchestrationState; readonly effects: readonly OrchestrationEffect[] } {
+  let progress = fromValue(document.value);
+  let effects: readonly OrchestrationEffect[] = [];
+  for (const batch of document.batches) {
+    const decision = applyBatch(progress, batch, rules);
+    progress = decision.progress;
+    if (batch.id === id) effects = decision.effects;
+  }
+  return { state: describe(sessionId, document, progress), effects };
+}
+
+/** How the document may be made shorter, when that pays: it means the same then. */
+export function foldOf(document: StateDocument, rules: OrchestrationRules): StateFold | null {
+  const { value, version, batches } = document;
+  if (batches.length < FOLD_AT) return null;
+  const folded = batches.slice(0, -KEEP_BATCHES);
+  return {
+    from: version - batches.length,
+    batches: folded.length,
+    value: toValue(progressOf({ ...document, value, batches: folded }, rules)),
+  };
+}
+
+export function toValue(progress: OrchestrationProgress): JsonValue {
+  const { activeStep, recentlyUsedTools, toolHistory, sequenceIndex, progress: left, cumulativeTokenUsage } = progress;
+  const value = { recentlyUsedTools, toolHistory, sequenceIndex, progress: left, cumulativeTokenUsage };
+  return (activeStep === undefined ? value : { activeStep, ...value }) as unknown as JsonValue;
+}
+
+/** The signatures of the plans that must be known to read the document. */
+export function plansIn({ batches }: StateDocument): ReadonlySet<string> {
+  const entries = batches.flatMap((batch) => batch.entries as unknown as readonly OrchestrationEntry[]);
+  return new Set(entries.flatMap((entry) => ('plan' in entry ? (entry.plan ?? []) : [])));
+}
+
+export function applyEntries(
+  progress: OrchestrationProgress,
+  entries: readonly OrchestrationEntry[],
+  at: string,
+  rules: OrchestrationRules,
+): Decision {
+  let decision: Decision = { progress, effects: [] };
+  for (const entry of entries) {
+    const { progress: next, effects } = applyEntry(decision.progress, entry, at, rules);
+    decision = { progress: next, effects: [...decision.effects, ...effects] };
+  }
+  return decision;
+}
+
+function applyBatch(progress: OrchestrationProgress, { entries, at }: StateBatch, rules: OrchestrationRules): Decision {
+  return applyEntries(progress, entries as unknown as readonly OrchestrationEntry[], at, rules);
+}
+
+function describe(
+  sessionId: string,
+  { version, accessedAt, expiresAt }: StateDocument,
+  progress: OrchestrationProgress,
+): OrchestrationState {
+  const lastAccessed = Date.parse(accessedAt);
+  return {
+    sessionId,
+    ...progress,
+    version,
+    lastAccessed,
+    ttl: expiresAt === undefined ? 'never' : Date.parse(expiresAt) - lastAccessed,
+  };
+}
+
+/** What somebody else may have written is not trusted to be whole. */
+function fromValue(value: JsonValue): OrchestrationProgress {
+  return { ...NO_PROGRESS, ...(value as unknown as Partial<OrchestrationProgress> | null) };
+}

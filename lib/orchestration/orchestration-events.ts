@@ -1,0 +1,16 @@
+import { EventStream } from '../common/event-stream.js';
+import { type OrchestrationEffect } from './orchestration-entry.js';
+
+/** What happened to the orchestration of an agent in a session (ORC-32). */
+export type OrchestrationEvent = { readonly agent: string; readonly sessionId: string } & (
+  | OrchestrationEffect
+  | { readonly type: 'token-budget-exceeded'; readonly usedTokens: number; readonly tokenBudget: number }
+);
+
+export type OrchestrationEventType = OrchestrationEvent['type'];
+
+/**
+ * Tells what this process did to orchestration states, after it was stored: for what a turn did, after the turn settled.
+ * Injectable. What other processes do is not heard here.
+ */
+export class OrchestrationEvents extends EventStream<OrchestrationEvent> {}

@@ -1,0 +1,98 @@
+import { ArrayMaxSize, IsArray } from 'class-validator';
+import { checkInput, Must, MustBeInteger, MustBeName, MustBeTime, Optional } from '../common/check-input.js';
+import { isName } from '../common/ids.js';
+import { isPlainObject, toJsonObject } from '../common/json.js';
+import { type OrchestrationProgress, TOOL_HISTORY, type ToolOutcome, type ToolUse } from './orchestration-state.js';
+import { toTokenUsage, type TokenUsage } from './token-usage.js';
+
+const isIndex = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** About a use of a tool. */
+export class ToolUseOptions {
+  /** The model's id of the call: the same id again counts once. */
+  @Optional()
+  @MustBeName()
+  callId?: string;
+
+  /** A use that failed is only recorded: it is not among the recent tools and moves no sequence. Default `succeeded`. */
+  @Optional()
+  @Must((value) => value === 'succeeded' || value === 'failed', 'must be succeeded or failed.')
+  outcome?: ToolOutcome;
+}
+
+/** About a use of a tool, for those who know the plan. */
+export class ToolUsageOptions extends ToolUseOptions {
+  /** The user's message, for `message_matches`. It is not stored. Default: none, which nothing matches. */
+  @Optional()
+  @Must((value) => typeof value === 'string', 'must be a text.')
+  message?: string;
+}
+
+class ToolUseInput implements ToolUse {
+  @MustBeName()
+  tool!: string;
+
+  @Optional()
+  @MustBeName()
+  step?: string;
+
+  @MustBeTime()
+  at!: string;
+
+  @Optional()
+  @MustBeName()
+  callId?: string;
+
+  @Must((value) => value === 'succeeded' || value === 'failed', 'must be succeeded or failed.')
+  outcome!: ToolOutcome;
+}
+
+/** What `updateState` may change; a key that is `undefined` is left as it is, but `activeStep`, which is then taken away. */
+export class OrchestrationUpdates implements Partial<OrchestrationProgress> {
+  @Optional()
+  @MustBeName()
+  activeStep?: string | undefined;
+
+  @Optional()
+  @IsArray({ message: 'must be a list of tool names.' })
+  @Must((value) => Array.isArray(value) && value.every(isName), 'must be a list of tool names.')
+  recentlyUsedTools?: readonly string[];
+
+  @Optional()
+  @ArrayMaxSize(TOOL_HISTORY, { message: `must not have more than ${TOOL_HISTORY} uses.` })
+  @IsArray({ message: 'must be a list of uses.' })
+  toolHistory?: readonly ToolUse[];
+
+  @Optional()
+  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
+  sequenceIndex?: number;
+
+  @Optional()
+  @Must((value) => isPlainObject(value) && Object.values(value).every(isIndex), 'must be an object of indices by step.')
+  progress?: Readonly<Record<string, number>>;
+
+  @Optional()
+  @Must(isPlainObject, 'must be an object with numbers of tokens.')
+  cumulativeTokenUsage?: TokenUsage;
+}
+
+/** A copy of the updates, checked; and which fields they take away. @throws InvalidInputError */
+export function toUpdates(updates: OrchestrationUpdates): {
+  readonly updates: Partial<OrchestrationProgress>;
+  readonly unset: readonly 'activeStep'[];
+} {
+  const { toolHistory, cumulativeTokenUsage, ...rest } = checkInput(OrchestrationUpdates, updates, 'updates');
+  const unset = Object.hasOwn(updates, 'activeStep') && updates.activeStep === undefined ? ['activeStep' as const] : [];
+  const checked = {
+    ...rest,
+    ...(toolHistory === undefined
+      ? {}
+      : {
+          toolHistory: toolHistory.map((use, at) => ({
+            ...checkInput(ToolUseInput, use, `updates.toolHistory[${at}]`),
+          })),
+        }),
+    ...(cumulativeTokenUsage === undefined ? {} : { cumulativeTokenUsage: toTokenUsage(cumulativeTokenUsage) }),
+  };
+  return { updates: toJsonObject(checked, 'updates'), unset };
+}

@@ -1,0 +1,124 @@
+import { Logger } from '@nestjs/common';
+import { hasMethods } from '../common/has-methods.js';
+import { type JsonValue } from '../common/json.js';
+import {
+  type StateAccess,
+  type StateAddress,
+  type StateAppend,
+  type StateDocument,
+  type StateStore,
+  type StateWriteOptions,
+} from '../state/state.store.js';
+
+/** A key-value store that knows no versions (ORC-15): one process at a time may write to a session. */
+export interface StorageProvider {
+  get(key: string, options?: { readonly namespace?: string }): Promise<unknown>;
+  set(
+    key: string,
+    value: unknown,
+    options?: { readonly namespace?: string; readonly ttlSeconds?: number },
+  ): Promise<unknown>;
+  delete(key: string, options?: { readonly namespace?: string }): Promise<unknown>;
+}
+
+const STATE_STORE: readonly (keyof StateStore)[] = ['get', 'set', 'append', 'delete', 'deleteExpired', 'evictIdle'];
+
+export function isStateStore(value: unknown): value is StateStore {
+  return hasMethods(value, STATE_STORE);
+}
+
+export function isStorageProvider(value: unknown): value is StorageProvider {
+  return hasMethods(value, ['get', 'set', 'delete']);
+}
+
+/** What the provider keeps: the document, and when it is over by the clock of this process. */
+interface Kept extends Omit<StateDocument, 'expiresAt'> {
+  readonly expiresAt?: string;
+}
+
+/** A StateStore over a provider, one read and one write an operation, and what happens between them is lost. */
+export class StorageProviderState implements StateStore {
+  constructor(private readonly provider: StorageProvider) {
+    new Logger('AgentSessions').warn(
+      'The storageProvider has no compare-and-set: processes that change the state of one session at the same time lose ' +
+        'what the others write. Give it the state of an adapter, for example memoryAdapter().state.',
+    );
+  }
+
+  async get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null> {
+    const { provider } = this;
+    const kept = (await provider.get(keyOf(address), place(address))) as Kept | null | undefined;
+    if (!kept || (kept.expiresAt !== undefined && Date.parse(kept.expiresAt) <= Date.now())) return null;
+    return access ? this.keep(address, kept, access) : kept;
+  }
+
+  async set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
+    const before = await this.get(address);
+    const version = before?.version ?? 0;
+    if (options.ifVersion !== undefined && options.ifVersion !== version) return null;
+    const createdAt = before?.createdAt ?? new Date().toISOString();
+    return this.keep(address, { value, batches: [], version: version + 1, createdAt }, options);
+  }
+
+  async append(address: StateAddress, append: StateAppend): Promise<StateDocument | null> {
+    const { id, entries, initial, ifVersion, fold } = append;
+    const found = await this.get(address);
+    if (!found && initial === undefined) return null;
+    if (found?.batches.some((batch) => batch.id === id)) return found;
+    if (ifVersion !== undefined && ifVersion !== (found?.version ?? 0)) return found;
+    const at = new Date().toISOString();
+    const before = found ?? { value: initial!, batches: [], version: entries.length > 0 ? 0 : 1, createdAt: at };
+    const folded = fold && fold.from === before.version - before.batches.length ? fold : undefined;
+    const batches = folded ? before.batches.slice(folded.batches) : before.batches;
+    const after = { ...before, value: folded ? folded.value : before.value, batches };
+    const added =
+      entries.length === 0
+        ? after
+        : { ...after, batches: [...batches, { id, at, entries }], version: after.version + 1 };
+    return this.keep(address, added, append);
+  }
+
+  async delete(address: StateAddress): Promise<boolean> {
+    const found = (await this.get(address)) !== null;
+    await this.provider.delete(keyOf(address), place(address));
+    return found;
+  }
+
+  /** A provider removes what expires itself. */
+  deleteExpired(): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  /** A provider has no list of what it keeps. */
+  evictIdle(): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  private async keep(
+    address: StateAddress,
+    { value, batches, version, createdAt }: Pick<Kept, 'value' | 'batches' | 'version' | 'createdAt'>,
+    { ttlMs }: StateAccess,
+  ): Promise<StateDocument> {
+    const now = Date.now();
+    const document: Kept = {
+      value,
+      batches,
+      version,
+      createdAt,
+      accessedAt: new Date(now).toISOString(),
+      ...(ttlMs === undefined ? {} : { expiresAt: new Date(now + ttlMs).toISOString() }),
+    };
+    const ttlSeconds = ttlMs === undefined ? {} : { ttlSeconds: Math.ceil(ttlMs / 1000) };
+    await this.provider.set(keyOf(address), document, { ...place(address), ...ttlSeconds });
+    return structuredClone(document);
+  }
+}
+
+function place({ namespace }: StateAddress): { readonly namespace: string } {
+  return { namespace };
+}
+
+/** Names and ids may hold any character but control characters. */
+function keyOf({ scope, sessionId, key }: StateAddress): string {
+  return [scope, sessionId, key].map(encodeURIComponent).join(':');
+}

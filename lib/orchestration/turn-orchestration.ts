@@ -1,0 +1,169 @@
+import { Logger } from '@nestjs/common';
+import { mintId } from '../common/ids.js';
+import { type JsonValue } from '../common/json.js';
+import { hashed } from '../common/log-id.js';
+import { type StateChange, type StateDocument } from '../state/state.store.js';
+import { type AgentOrchestration } from './agent-orchestration.js';
+import { type AIOrchestrationState, toAIState } from './ai-orchestration-state.js';
+import { applyEntry, type OrchestrationRules } from './apply-entry.js';
+import { availableTools } from './available-tools.js';
+import { foldOf, progressOf, toValue } from './orchestration-document.js';
+import { type OrchestrationStep } from './orchestration-config.js';
+import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
+import { indexOfStep, NO_PROGRESS, type OrchestrationProgress } from './orchestration-state.js';
+import { TokenBudgetExceededError } from './orchestration.errors.js';
+import { effectiveStep, type StepPlan } from './step-plan.js';
+import { messageFacts, nextStep } from './step-conditions.js';
+import { hasPredicates, type StepPredicates } from './step-predicates.js';
+import { type TokenUsageInput, toTokenUsage } from './token-usage.js';
+import { refusalOf } from './tool-refusal.js';
+import { isUnfinished } from './tool-sequence.js';
+
+/** What is done with the plan in one attempt of a turn: kept here, and stored by the turn's settlement or not at all. */
+export class TurnOrchestration {
+  private readonly logger = new Logger(TurnOrchestration.name);
+  private readonly journal: OrchestrationEntry[] = [];
+  private readonly effects: OrchestrationEffect[] = [];
+
+  private constructor(
+    private readonly sessionId: string,
+    private readonly plan: StepPlan,
+    private readonly states: AgentOrchestration,
+    private readonly predicates: StepPredicates,
+    private readonly message: string,
+    private readonly document: StateDocument | null,
+    private readonly rules: OrchestrationRules,
+    private progress: OrchestrationProgress,
+  ) {}
+
+  /** Begins with what is stored, and the step that the message leads to. Asks the store for nothing, as a rule. */
+  static async begin(
+    sessionId: string,
+    plan: StepPlan,
+    states: AgentOrchestration,
+    predicates: StepPredicates,
+    message: string,
+    document: StateDocument | null,
+  ): Promise<TurnOrchestration> {
+    await states.catalog.publish(plan);
+    const rules = document ? await states.catalog.rulesFor(document) : states.catalog.rules;
+    const progress = document ? progressOf(document, rules) : NO_PROGRESS;
+    const turn = new TurnOrchestration(sessionId, plan, states, predicates, message, document, rules, progress);
+    await turn.evaluate();
+    return turn;
+  }
+
+  get state(): OrchestrationProgress {
+    return this.progress;
+  }
+
+  get activeStep(): OrchestrationStep | undefined {
+    return effectiveStep(this.plan, this.progress.activeStep);
+  }
+
+  /** Whether the order of tools matters now. */
+  get isSequenced(): boolean {
+    const { activeStep } = this;
+    return isUnfinished(activeStep?.sequence, this.index);
+  }
+
+  allowed(tools: readonly string[]): string[] {
+    return [...availableTools(this.activeStep, this.index, tools)];
+  }
+
+  toAIState(): AIOrchestrationState {
+    return toAIState(this.progress, this.plan);
+  }
+
+  /** @throws ToolNotAllowedError, unless the plan says to do otherwise (ORC-28) */
+  assertAllowed(tool: string): void {
+    const { plan, sessionId } = this;
+    const refusal = refusalOf(plan, sessionId, this.progress, tool);
+    if (!refusal) return;
+    const { step, allowed } = refusal;
+    if (plan.onViolation === 'warn') {
+      this.effects.push({ type: 'tool-violated', tool, step, allowed });
+      this.logger.warn(`Session ${hashed(sessionId)}: ${refusal.message}`);
+      return;
+    }
+    // The attempt may end with it, and what was refused is told all the same.
+    this.states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
+    if (plan.onViolation === 'reset') {
+      this.add({ type: 'restart', plan: plan.signature });
+      if (!refusalOf(plan, sessionId, this.progress, tool)) return;
+    }
+    throw refusal;
+  }
+
+  /** Records, advances, and looks for the active step. */
+  async record(tool: string, callId: string, outcome: 'succeeded' | 'failed'): Promise<void> {
+    const { plan, message } = this;
+    const use = { type: 'tool', tool, callId, outcome, plan: plan.signature } as const;
+    if (!hasPredicates(plan)) {
+      this.add({ ...use, facts: messageFacts(plan, message) });
+      return;
+    }
+    const before = this.activeStep;
+    this.add(use);
+    // Unless the sequence has said where to go on.
+    if (outcome === 'succeeded' && this.activeStep === before) await this.evaluate();
+  }
+
+  addUsage(usage: TokenUsageInput): void {
+    this.add({ type: 'tokens', usage: toTokenUsage(usage) });
+  }
+
+  /** @throws TokenBudgetExceededError */
+  assertBudget(): void {
+    const { agent, tokenBudget } = this.plan;
+    const usedTokens = this.progress.cumulativeTokenUsage.totalTokens;
+    if (tokenBudget === undefined || usedTokens < tokenBudget) return;
+    const { sessionId } = this;
+    this.states.events.emit({ type: 'token-budget-exceeded', agent, sessionId, usedTokens, tokenBudget });
+    throw new TokenBudgetExceededError(sessionId, usedTokens, tokenBudget);
+  }
+
+  /** For the settlement: what was done, or at least that the state is still in use. */
+  changes(): readonly StateChange[] {
+    const { document, states, journal } = this;
+    if (journal.length === 0 && !document) return [];
+    const fold = document && foldOf(document, this.rules);
+    return [
+      {
+        name: states.name,
+        append: {
+          id: mintId(),
+          entries: journal as unknown as readonly JsonValue[],
+          ...(journal.length === 0 ? {} : { initial: toValue(NO_PROGRESS) }),
+          ...(fold ? { fold } : {}),
+          ...states.access,
+        },
+      },
+    ];
+  }
+
+  /** Tells of it, once it is stored. */
+  settled(): void {
+    this.states.tell(this.sessionId, this.effects);
+  }
+
+  private async evaluate(): Promise<void> {
+    const { plan, sessionId, progress, message } = this;
+    const { agent, signature } = plan;
+    const facts = await this.predicates.facts(plan, { agent, sessionId, state: progress, message });
+    const next = nextStep(plan, progress, new Set(facts));
+    if (next && next !== this.activeStep) this.add({ type: 'evaluate', plan: signature, facts });
+  }
+
+  private add(entry: OrchestrationEntry): void {
+    // The store says when it was, once it is stored.
+    const { progress, effects } = applyEntry(this.progress, entry, new Date().toISOString(), this.rules);
+    this.progress = progress;
+    this.journal.push(entry);
+    this.effects.push(...effects);
+  }
+
+  private get index(): number {
+    return indexOfStep(this.progress, this.activeStep?.name);
+  }
+}

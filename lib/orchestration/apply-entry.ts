@@ -34,8 +34,10 @@ export function applyEntry(
   rules: OrchestrationRules,
 ): Decision {
   const plan = 'plan' in entry && entry.plan !== undefined ? rules.plan(entry.plan) : undefined;
-  const decision = decide(plan ? adoptStep(before, plan) : before, entry, at, plan, rules.recentTools);
-  const from = before.activeStep;
+  const start = plan ? adoptStep(before, plan) : before;
+  const decision = decide(start, entry, at, plan, rules.recentTools);
+  // That the default step is the active one is no change.
+  const from = before.activeStep ?? start.activeStep;
   const to = decision.progress.activeStep;
   if (from === to) return decision;
   const changed: OrchestrationEffect = {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { redisAdapter } from 'nestjs-agent-sessions/redis';
-import { Lane } from '../../sample/03-workers/lane.js';
+import { Lane } from '../../sample/05-workers/lane.js';
 import { eventually } from '../support/eventually.js';
 import { describeRedis, REDIS } from '../support/servers.js';
 
@@ -136,7 +136,7 @@ class Program {
   private readonly child: ChildProcess;
 
   constructor(file: string, args: string[], env: NodeJS.ProcessEnv = {}) {
-    const path = join(process.cwd(), 'build/sample/03-workers', file);
+    const path = join(process.cwd(), 'build/sample/05-workers', file);
     this.child = spawn(process.execPath, [path, ...args], {
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -13,7 +13,7 @@ import pg from 'pg';
 import { DataSource } from 'typeorm';
 import { placeOf, type SqlPlace } from '../../lib/store/typeorm/sql-place.js';
 import { fillWithSessions, MANY, USERS } from '../support/many-sessions.js';
-import { turnRequest } from '../support/ledger-requests.js';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { useEverything } from '../support/use-everything.js';
 import { describePostgres } from '../support/servers.js';
 
@@ -76,6 +76,7 @@ describePostgres('what the PostgreSQL store reads', () => {
   const by = (policy: SurfacePolicy): SurfaceRules => ({ policy, maxSurfaces: 16 });
   const oneActive = 'p-10007';
   const address = { namespace: 'n', scope: 'c', sessionId: 'p-7', key: 'k' };
+  const documents = { desk: [{ namespace: 'n', scope: 'c', key: 'k' }] };
   const checkpoint = {
     orchestrator: 'desk',
     sessionId: 'p-7',
@@ -155,9 +156,12 @@ describePostgres('what the PostgreSQL store reads', () => {
     ['a checkpoint', 20, () => adapter.checkpoints.append(checkpoint, 1)],
     ['checkpoints that are pruned', 10, () => adapter.checkpoints.prune('desk', 'p-7', 0)],
     ['a document', 10, () => adapter.state.set(address, 2, { ifVersion: 1 })],
+    ['a document that is appended to', 10, () => adapter.state.append(address, { id: 'b', entries: [1] })],
     ['a document that lasts longer', 10, () => adapter.state.get(address, { ttlMs: HOUR })],
     ['a document that goes', 10, () => adapter.state.delete(address)],
     ['ten documents that expired', 30, () => adapter.state.deleteExpired(10)],
+    ['ten documents that are idle, beside others that expired', 100, () => adapter.state.evictIdle('n', 10, 10)],
+    ['a turn with a document', 40, () => adapter.turns.claim(BUSY[0], claimRequest('w', { documents }))],
     ['a lease', 10, () => adapter.leases.acquire('job-7', 'you', HOUR)],
     ['a lease that is renewed', 10, () => adapter.leases.renew({ name: 'job-7', holder: 'me', fence: 1 }, HOUR)],
   ];

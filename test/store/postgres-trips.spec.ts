@@ -6,7 +6,8 @@ import pg from 'pg';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { describePostgres } from '../support/servers.js';
 
-const WINDOWS = { windows: { desk: 10 } };
+const CART = { namespace: 'n', scope: '', key: 'cart' };
+const WANTED = { windows: { desk: 10 }, documents: { desk: [CART] } };
 const RULES = { policy: 'move', maxSurfaces: 16 } as const;
 
 describePostgres('the PostgreSQL store', () => {
@@ -32,7 +33,7 @@ describePostgres('the PostgreSQL store', () => {
     let claimed: ClaimedTurn | null = null;
     expect(
       await tripsOf(async () => {
-        claimed = await store.turns.claim('s', claimRequest('a', WINDOWS));
+        claimed = await store.turns.claim('s', claimRequest('a', WANTED));
       }),
     ).toBe(1);
 
@@ -44,12 +45,14 @@ describePostgres('the PostgreSQL store', () => {
         messages: [message],
         keepCheckpoints: 10,
         checkpoint: CHECKPOINT,
+        stateChanges: [{ name: CART, append: { id: 'bought', entries: ['apple'], initial: [] } }],
       };
-      const { next } = await store.turns.settle(hold, settlement, claimRequest('b', WINDOWS));
+      const { next } = await store.turns.settle(hold, settlement, claimRequest('b', WANTED));
       expect(next).toMatchObject({
         turn: { id: 'second' },
         checkpoint: { turnIndex: 0 },
         history: [{ content: 'hi' }],
+        documents: [{ version: 1 }],
       });
     });
     expect(trips).toBe(1);

@@ -23,7 +23,8 @@ const FILL: readonly string[] = [
   `INSERT INTO {signal} SELECT 'turn-' || n, 'go', '1' FROM numbers`,
   `INSERT INTO {checkpoint} SELECT 'desk', 'p-' || n, 0, 'turn-' || n, NULL, '{}', '[]', '', '1', 0, now.ms FROM numbers, now`,
   `INSERT INTO {message} SELECT 'p-' || n, 1, 'message', 'turn-' || n, 'desk', 'user', '{"content":"hi"}', now.ms FROM numbers, now`,
-  `INSERT INTO {document} SELECT 'n', 'c', 'p-' || n, 'k', '1', 1, CASE WHEN n % 2 = 0 THEN now.ms END FROM numbers, now`,
+  `INSERT INTO {document} (namespace, scope, session_id, key, value, batches, version, created_at, accessed_at, expires_at)
+   SELECT 'n', 'c', 'p-' || n, 'k', '1', '[]', 1, 0, now.ms - n, CASE WHEN n % 2 = 0 THEN now.ms END FROM numbers, now`,
   `INSERT INTO {lease} SELECT 'job-' || n, 'me', 1, 0 FROM numbers`,
   `INSERT INTO {tombstone} SELECT 'gone-' || n, 0 FROM numbers`,
 ];

@@ -1,5 +1,6 @@
 import { type JsonValue } from '../../../common/json.js';
 import { type SessionChange, type SessionState } from '../../../session/session.js';
+import { type StateChange } from '../../../state/state.store.js';
 import { type Lane, type LaneMode, type LanePage, type LaneQuery } from '../../../turn/lane.js';
 import {
   type AcceptedTurn,
@@ -30,6 +31,7 @@ import {
   type TurnRow,
 } from '../../embedded/rows.js';
 import { type PostgresDatabase } from './postgres-database.js';
+import { appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';
 import { toSessionFromSql } from './postgres-metadata.js';
 import { granted } from './postgres-refusals.js';
 import { type SqlRow, toMessageArgs, toCheckpointArgs, toRow } from './postgres-rows.js';
@@ -45,6 +47,7 @@ interface Claimed {
   readonly checkpoint: SqlRow | null;
   readonly history: readonly SqlRow[];
   readonly steps: readonly SqlRow[];
+  readonly documents: readonly (SqlDocument | null)[];
 }
 
 interface Settled {
@@ -99,7 +102,7 @@ export class PostgresTurns implements TurnLedger {
   }
 
   async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
-    const { status, reply, error, report, messages, checkpoint, keepCheckpoints } = settlement;
+    const { status, reply, error, report, messages, checkpoint, keepCheckpoints, stateChanges = [] } = settlement;
     const settled = await this.call<Settled>('settle_v1', {
       ...holdArgs(hold),
       status,
@@ -109,6 +112,7 @@ export class PostgresTurns implements TurnLedger {
       messages: messages.map(toMessageArgs),
       checkpoint: checkpoint && toCheckpointArgs(checkpoint),
       keep: keepCheckpoints === 'all' ? undefined : keepCheckpoints,
+      state_changes: changesArgs(hold.sessionId, stateChanges),
       next: next && claimArgs(next),
     });
     const turn = turnOf(settled.turn);
@@ -223,8 +227,15 @@ function holdArgs({ sessionId, turnId, fence }: TurnHold): Record<string, unknow
   return { session_id: sessionId, turn_id: turnId, fence };
 }
 
-function claimArgs({ holder, leaseMs, maxAttempts, windows }: ClaimRequest): Record<string, unknown> {
-  return { holder, lease_ms: leaseMs, max_attempts: maxAttempts, windows };
+function claimArgs(request: ClaimRequest): Record<string, unknown> {
+  const { holder, leaseMs, maxAttempts, windows, documents } = request;
+  return { holder, lease_ms: leaseMs, max_attempts: maxAttempts, windows, documents };
+}
+
+/** Nothing instead of none: then no document is locked. */
+function changesArgs(sessionId: string, changes: readonly StateChange[]): Record<string, unknown>[] | undefined {
+  if (changes.length === 0) return undefined;
+  return changes.map(({ name, append }) => appendArgs({ ...name, sessionId }, append));
 }
 
 function turnOf(row: SqlRow): Turn {
@@ -235,7 +246,8 @@ function laneOf(row: SqlRow): Lane {
   return toLane(toRow<LaneViewRow>(row));
 }
 
-function toClaimedTurn({ fence, session, checkpoint, history, steps, ...claimed }: Claimed): ClaimedTurn {
+function toClaimedTurn(claimed: Claimed): ClaimedTurn {
+  const { fence, session, checkpoint, history, steps, documents } = claimed;
   const turn = turnOf(claimed.turn);
   return {
     hold: { sessionId: turn.sessionId, turnId: turn.id, fence },
@@ -244,6 +256,7 @@ function toClaimedTurn({ fence, session, checkpoint, history, steps, ...claimed 
     checkpoint: checkpoint && toCheckpoint(toRow<CheckpointRow>(checkpoint)),
     history: history.map((row) => toMessage(toRow<MessageRow>(row))),
     steps: steps.map((row) => toStep(toRow<StepRow>(row))),
+    documents: documents.map((row) => row && toDocumentFromSql(row)),
   };
 }
 

@@ -11,7 +11,8 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
       'session', (SELECT row_to_json(session) FROM {session} AS session WHERE session.id = turn.session_id),
       'checkpoint', CASE WHEN latest.session_id IS NOT NULL THEN row_to_json(latest) END,
       'history', {window_v1}(turn.session_id, (request -> 'windows' ->> turn.orchestrator)::bigint),
-      'steps', (SELECT COALESCE(json_agg(row_to_json(step)), '[]') FROM {step} AS step WHERE step.turn_id = turn.id)
+      'steps', (SELECT COALESCE(json_agg(row_to_json(step)), '[]') FROM {step} AS step WHERE step.turn_id = turn.id),
+      'documents', {documents_v1}(turn.session_id, request -> 'documents' -> turn.orchestrator)
     );
   END $$`,
 

@@ -50,8 +50,11 @@ export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
   BEGIN
     SELECT * INTO given FROM json_to_record(args) AS a(
       session_id text, turn_id text, fence bigint, status text, reply text, error text, report text,
-      messages json, checkpoint json, keep bigint, next json);
+      messages json, checkpoint json, keep bigint, state_changes json, next json);
     lane := {lock_lane_v1}(given.session_id, false);
+    IF given.state_changes IS NOT NULL THEN
+      PERFORM {lock_changed_documents_v1}(given.session_id, given.state_changes);
+    END IF;
     at := {now_v1}();
     SELECT * INTO turn FROM {turn}
       WHERE id = given.turn_id AND session_id = lane.session_id AND settled_fence = given.fence;
@@ -72,6 +75,9 @@ export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
     END IF;
 
     PERFORM {append_messages_v1}(given.session_id, given.messages, turn.id, turn.orchestrator, at);
+    IF given.state_changes IS NOT NULL THEN
+      PERFORM {append_to_document_v1}(change.value, at) FROM json_array_elements(given.state_changes) AS change;
+    END IF;
     IF given.status IN ('awaiting-input', 'completed') THEN
       session_change := {touch_session_of_turn_v1}(given.session_id, at);
     END IF;

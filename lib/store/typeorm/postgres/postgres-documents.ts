@@ -1,0 +1,55 @@
+import { type JsonValue } from '../../../common/json.js';
+import {
+  type StateAddress,
+  type StateAppend,
+  type StateBatch,
+  type StateDocument,
+} from '../../../state/state.store.js';
+import { iso, toDocument } from '../../embedded/row-mapping.js';
+
+/** A document as the functions answer it. */
+export interface SqlDocument {
+  readonly value: string;
+  readonly batches: readonly SqlBatch[];
+  readonly version: number;
+  readonly created_at: number;
+  readonly accessed_at: number;
+  readonly expires_at: number | null;
+}
+
+/** The entries are text that is JSON itself, see PostgresDatabase. */
+interface SqlBatch {
+  readonly id: string;
+  readonly at: number;
+  readonly entries: string;
+}
+
+export function addressArgs({ namespace, scope, sessionId, key }: StateAddress): Record<string, unknown> {
+  return { namespace, scope, session_id: sessionId, key };
+}
+
+/** An append as `append_to_document` takes it. */
+export function appendArgs(address: StateAddress, append: StateAppend): Record<string, unknown> {
+  const { id, entries, initial, ifVersion, ttlMs, fold } = append;
+  return {
+    ...addressArgs(address),
+    id,
+    entries: entries.length > 0 ? JSON.stringify(entries) : undefined,
+    initial: JSON.stringify(initial),
+    if_version: ifVersion,
+    ttl_ms: ttlMs,
+    fold_from: fold?.from,
+    fold_batches: fold?.batches,
+    fold_value: JSON.stringify(fold?.value),
+  };
+}
+
+export function toDocumentFromSql(sql: SqlDocument): StateDocument {
+  const { value, version, created_at: createdAt, accessed_at: accessedAt, expires_at: expiresAt } = sql;
+  const document = toDocument({ value, batches: '[]', version, createdAt, accessedAt, expiresAt });
+  return { ...document, batches: sql.batches.map(toBatch) };
+}
+
+function toBatch({ id, at, entries }: SqlBatch): StateBatch {
+  return { id, at: iso(at), entries: JSON.parse(entries) as JsonValue[] };
+}

@@ -1,0 +1,181 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type SessionsAdapter,
+  type SettledTurn,
+  type StateAddress,
+  type StateName,
+  type TurnHold,
+} from 'nestjs-agent-sessions';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import pg from 'pg';
+import { eventually } from '../support/eventually.js';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { describePostgres } from '../support/servers.js';
+
+/** Who writes documents while another connection, which has not committed yet, holds what they need. */
+describePostgres('documents in the PostgreSQL store, at once', () => {
+  const url = process.env.TEST_POSTGRES_URL ?? '';
+  const tablePrefix = `d${randomUUID().slice(0, 8)}_`;
+  let store: SessionsAdapter;
+  let other: pg.Client;
+
+  beforeAll(async () => {
+    const dataSource = { type: 'postgres', url, poolSize: 4 } as const;
+    store = typeormAdapter({ dataSource, tablePrefix, migrationsRun: true, operationTimeoutMs: 15_000 });
+    await store.init?.();
+    other = new pg.Client(url);
+    await other.connect();
+  });
+
+  beforeEach(() => other.query('BEGIN'));
+  afterEach(() => other.query('ROLLBACK'));
+
+  afterAll(async () => {
+    await other.end();
+    await store.close?.();
+  });
+
+  it.each([
+    ['COMMIT', 2],
+    ['ROLLBACK', 1],
+  ])('ORC-04 who makes a document waits for another one who makes it: %s', async (end, version) => {
+    const address = someAddress();
+    await call('append_document', { ...argsOf(address), id: 'theirs', entries: '["theirs"]', initial: '0' });
+    const mine = store.state.append(address, { id: 'mine', entries: ['mine'], initial: 0 });
+    await waiting();
+    await other.query(end);
+
+    expect(await mine).toMatchObject({ value: 0, version });
+    expect((await mine)?.batches.at(-1)).toMatchObject({ id: 'mine', entries: ['mine'] });
+    expect((await mine)?.batches).toHaveLength(version);
+  });
+
+  it('ORC-12 what expires while an append waits for it is made anew', async () => {
+    const address = someAddress();
+    await store.state.set(address, 'old', { ttlMs: 500 });
+    await lock(address);
+    const appended = store.state.append(address, { id: 'mine', entries: ['mine'], initial: 'new' });
+    await waiting();
+    await eventually(async () => (await store.state.get(address)) === null);
+    await other.query('COMMIT');
+
+    expect(await appended).toMatchObject({ value: 'new', version: 1 });
+  });
+
+  it('ORC-13 evicts nothing in the place of a document that somebody is just writing', async () => {
+    const namespace = randomUUID();
+    const [idle, ...others] = ['a', 'b', 'c'].map((key) => ({ ...someAddress(), namespace, key }));
+    for (const address of [idle, ...others]) await store.state.set(address, address.key);
+    await lock(idle);
+
+    expect(await store.state.evictIdle(namespace, 2, 10)).toBe(0);
+    await other.query('COMMIT');
+    expect(await store.state.evictIdle(namespace, 2, 10)).toBe(1);
+    expect(await store.state.get(idle)).toBeNull();
+    for (const address of others) expect(await store.state.get(address)).toMatchObject({ value: address.key });
+  });
+
+  it('ORC-13 evicts nothing in the place of what another one is just evicting', async () => {
+    const namespace = randomUUID();
+    const addresses = ['a', 'b', 'c'].map((key) => ({ ...someAddress(), namespace, key }));
+    for (const address of addresses) await store.state.set(address, address.key);
+    await call('evict_idle_documents', { namespace, keep: 2, max_documents: 10 });
+
+    expect(await store.state.evictIdle(namespace, 2, 10)).toBe(0);
+    await other.query('COMMIT');
+    expect(await store.state.evictIdle(namespace, 2, 10)).toBe(0);
+    expect(await store.state.get(addresses[0])).toBeNull();
+  });
+
+  it('ORC-30 a settlement has one time, not before that of who makes its document meanwhile', async () => {
+    const address = someAddress();
+    const hold = await take(address.sessionId);
+    const theirs = { id: 'theirs', entries: '["theirs"]', initial: '0' };
+    await call('append_document', { ...argsOf({ ...address, key: 'another' }), ...theirs });
+    const settled = settle(hold, address);
+    await waiting();
+    await other.query('SELECT pg_sleep(0.01)');
+    const made = await call('append_document', { ...argsOf(address), ...theirs });
+    await other.query('COMMIT');
+
+    await expectOneTime(await settled, address, made);
+  });
+
+  it('ORC-30 a settlement has one time, not before that of who accesses its document meanwhile', async () => {
+    const address = someAddress();
+    const hold = await take(address.sessionId);
+    await store.state.set(address, 0);
+    await call('access_document', argsOf(address));
+    const settled = settle(hold, address);
+    await waiting();
+    await other.query('SELECT pg_sleep(0.01)');
+    const accessed = await call('access_document', argsOf(address));
+    await other.query('COMMIT');
+
+    await expectOneTime(await settled, address, accessed);
+  });
+
+  it('ORC-30 a settlement makes the document that somebody removes while it waits', async () => {
+    const address = someAddress();
+    const hold = await take(address.sessionId);
+    await store.state.set(address, 0);
+    await call('delete_document', argsOf(address));
+    const settled = settle(hold, address);
+    await waiting();
+    await other.query('COMMIT');
+
+    await settled;
+    expect(await store.state.get(address)).toMatchObject({ value: 'new', version: 1, batches: [{ id: 'mine' }] });
+  });
+
+  async function take(sessionId: string): Promise<TurnHold> {
+    await store.turns.accept(turnRequest(randomUUID(), { sessionId, foreignSession: true }));
+    const claimed = await store.turns.claim(sessionId, claimRequest('me'));
+    if (!claimed) throw new Error('Nothing was claimed.');
+    return claimed.hold;
+  }
+
+  function settle(hold: TurnHold, name: StateName): Promise<SettledTurn> {
+    const append = { id: 'mine', entries: ['mine'], initial: 'new' };
+    const stateChanges = [{ name, append }];
+    return store.turns.settle(hold, { status: 'awaiting-input', messages: [], keepCheckpoints: 1, stateChanges });
+  }
+
+  async function expectOneTime({ turn }: SettledTurn, address: StateAddress, theirs: Written): Promise<void> {
+    const { settledAt = '' } = turn;
+    const document = await store.state.get(address);
+    expect(document).toMatchObject({ value: 0, version: 2, accessedAt: settledAt });
+    expect(document?.batches.at(-1)).toMatchObject({ id: 'mine', at: settledAt });
+    expect(Date.parse(settledAt)).toBeGreaterThanOrEqual(theirs.accessed_at);
+  }
+
+  /** As another process does it that has not committed yet. */
+  async function call(operation: string, args: object): Promise<Written> {
+    const sql = `SELECT "${tablePrefix}${operation}_v1"($1::json) AS result`;
+    const { rows } = await other.query<{ result: Written }>(sql, [JSON.stringify(args)]);
+    return rows[0].result;
+  }
+
+  async function lock({ namespace, key }: StateAddress): Promise<void> {
+    const row = `SELECT FROM "${tablePrefix}document" WHERE namespace = $1 AND key = $2 FOR UPDATE`;
+    expect((await other.query(row, [namespace, key])).rowCount).toBe(1);
+  }
+
+  /** Until somebody waits for the other connection. */
+  async function waiting(): Promise<void> {
+    const sql = 'SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))';
+    await eventually(async () => ((await other.query(sql)).rowCount ?? 0) > 0);
+  }
+});
+
+interface Written {
+  readonly accessed_at: number;
+}
+
+function someAddress(): StateAddress {
+  return { namespace: randomUUID(), scope: '', sessionId: randomUUID(), key: 'k' };
+}
+
+function argsOf({ namespace, scope, sessionId, key }: StateAddress): Record<string, unknown> {
+  return { namespace, scope, session_id: sessionId, key };
+}

@@ -2,6 +2,7 @@ import { type ClaimedTurn, type ClaimRequest, type Turn } from 'nestjs-agent-ses
 import { changeTurn, endTurn, isLastAttempt, stopTurn } from './change-turn.js';
 import { latestCheckpoint } from './checkpoints.js';
 import { windowOf } from './conversations.js';
+import { documentAt } from './documents.js';
 import { headOf, isDue, watch } from './lane.js';
 import { isPaused } from './lane-control.js';
 import { saveStep } from './steps.js';
@@ -59,8 +60,14 @@ function give(
   return answer(store, given, turn, request);
 }
 
-function answer(store: Store, { sessionId, fence }: LaneRow, turn: Turn, { windows }: ClaimRequest): ClaimedTurn {
+function answer(
+  store: Store,
+  { sessionId, fence }: LaneRow,
+  turn: Turn,
+  { windows, documents = {} }: ClaimRequest,
+): ClaimedTurn {
   const { id: turnId, orchestrator } = turn;
+  const names = Object.hasOwn(documents, orchestrator) ? documents[orchestrator] : [];
   return {
     hold: { sessionId, turnId, fence },
     turn,
@@ -68,5 +75,6 @@ function answer(store: Store, { sessionId, fence }: LaneRow, turn: Turn, { windo
     checkpoint: latestCheckpoint(store, orchestrator, sessionId) ?? null,
     history: windowOf(store, sessionId, Object.hasOwn(windows, orchestrator) ? windows[orchestrator] : 0),
     steps: [...store.steps.by('turn', [turnId])].map(({ step }) => step),
+    documents: names.map((name) => documentAt(store, { ...name, sessionId }) ?? null),
   };
 }

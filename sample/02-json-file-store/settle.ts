@@ -10,6 +10,7 @@ import { changeSession } from './change-session.js';
 import { endTurn } from './change-turn.js';
 import { claim } from './claim.js';
 import { appendMessages } from './conversations.js';
+import { appendTo } from './documents.js';
 import { headOf, held, isDue, watch } from './lane.js';
 import { type Store } from './store.js';
 import { isLive } from './tables.js';
@@ -20,9 +21,10 @@ export function settle(store: Store, hold: TurnHold, settlement: TurnSettlement,
 
   const { lane, row } = held(store, hold);
   const { sessionId, failures } = row.turn;
-  const { status, reply, error, report, checkpoint, keepCheckpoints, messages } = settlement;
+  const { status, reply, error, report, checkpoint, keepCheckpoints, messages, stateChanges = [] } = settlement;
   if (checkpoint) appendCheckpoint(store, checkpoint, keepCheckpoints);
   appendMessages(store, sessionId, messages, row.turn);
+  for (const { name, append } of stateChanges) appendTo(store, { ...name, sessionId }, append);
   const sessionChange = status === 'awaiting-input' || status === 'completed' ? touch(store, sessionId) : undefined;
   const turn = endTurn(
     store,

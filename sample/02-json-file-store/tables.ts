@@ -100,6 +100,7 @@ export class Tables {
   });
   readonly documents = new Table((row: { address: StateAddress; document: StateDocument }) => addressId(row.address), {
     session: ({ address }) => [[address.sessionId, ...addressId(address)]],
+    access: ({ address, document }) => [[address.namespace, ms(document.accessedAt), ...addressId(address)]],
     expiry: ({ address, document: { expiresAt } }) =>
       expiresAt === undefined ? [] : [[ms(expiresAt), ...addressId(address)]],
   });

@@ -25,7 +25,7 @@ export function describeModels(context: ConformanceContext): void {
     describeModel('TRN-01 the turns of a session', LANE, context);
     describeModel('STA-03 the messages of a session', LOG, context);
     describeModel('BOT-20 BOT-21 the checkpoints of a session', CHECKPOINTS, context);
-    describeModel('the documents of a session', DOCUMENTS, context);
+    describeModel('ORC-03 ORC-05 ORC-07 ORC-13 the documents of a session', DOCUMENTS, context);
     describeModel('the holders of a lease', LEASE, context);
   });
 }

@@ -1,7 +1,8 @@
+import { type JsonValue } from '../../common/json.js';
 import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
-import { type StateAddress, type StateDocument } from '../../state/state.store.js';
-import { ClientDriver } from './client-driver.js';
+import { type StateAddress, type StateAppend, type StateDocument } from '../../state/state.store.js';
+import { ClientDriver, latest } from './client-driver.js';
 import { action, type Specimen } from './specimen.js';
 import { TimedModel } from './timed-model.js';
 
@@ -11,19 +12,37 @@ const ALL = 100_000;
 const KEYS = ['cart', 'plan'] as const;
 type Key = (typeof KEYS)[number];
 
-type DocumentAction =
-  | {
-      readonly type: 'set';
-      readonly key: Key;
-      /** By how much the expected version is wrong; `null`: none is expected. */
-      readonly off: number | null;
-      readonly ttlMs: number | null;
-    }
-  | { readonly type: 'extend'; readonly key: Key; readonly ttlMs: number }
+/** What is drawn of a write. */
+interface Aim {
+  readonly key: Key;
+  /** By how much the expected version is wrong; `null`: none is expected. */
+  readonly off: number | null;
+  readonly ttlMs: number | null;
+}
+
+interface Appending extends Aim {
+  readonly type: 'append';
+  readonly entries: number;
+  /** Makes a document when there is none. */
+  readonly makes: boolean;
+  /** Folds all batches that were seen last, but so many; `null`: folds none. */
+  readonly unfolded: number | null;
+}
+
+type Plain =
+  | { readonly type: 'access'; readonly key: Key; readonly ttlMs: number | null }
   | { readonly type: 'get' | 'delete'; readonly key: Key }
+  | { readonly type: 'evictIdle'; readonly keep: number; readonly limit: number }
   | { readonly type: 'deleteExpired' | 'deleteSession' | 'eraseSession' };
 
-interface Writing {
+type DocumentAction =
+  | (Aim & { readonly type: 'set' })
+  | Appending
+  /** Sends one of the last appends again. */
+  | { readonly type: 'repeat'; readonly which: number }
+  | Plain;
+
+interface Setting {
   readonly type: 'set';
   readonly key: Key;
   readonly value: string;
@@ -31,27 +50,42 @@ interface Writing {
   readonly ttlMs: number | null;
 }
 
-type DocumentOperation = Exclude<DocumentAction, { type: 'set' }> | Writing;
+type DocumentOperation = Setting | { readonly type: 'append'; readonly key: Key; readonly append: StateAppend } | Plain;
 
-/** As clients see it; `null`: for ever. */
+/** As clients see it, times in milliseconds; `null`: for ever. */
 interface Shown {
-  readonly value: unknown;
+  readonly value: JsonValue;
+  readonly batches: readonly ShownBatch[];
   readonly version: number;
+  readonly createdAt: number;
+  readonly accessedAt: number;
   readonly expiresAt: number | null;
+}
+
+interface ShownBatch {
+  readonly id: string;
+  readonly at: number;
+  readonly entries: readonly JsonValue[];
 }
 
 /** The documents of a session: StateStore. */
 export const DOCUMENTS: Specimen<DocumentAction, DocumentOperation> = {
-  actions(fc, { given }) {
+  actions(fc, { given, exact }) {
     const key = fc.constantFrom(...KEYS);
-    const ttlMs = fc.constantFrom(...given);
-    const ttlOrNone = fc.option(ttlMs);
+    const ttlMs = fc.option(fc.constantFrom(...given));
     const off = fc.option(fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.constantFrom(-1, 1)));
+    const mostlyAny = fc.oneof({ weight: 3, arbitrary: fc.constant(null) }, off);
+    const [entries, makes, unfolded] = [fc.nat(2), fc.boolean(), fc.option(fc.nat(2))];
+    const evictIdle = { weight: 2, arbitrary: action(fc, 'evictIdle', { keep: fc.nat(2), limit: fc.nat(2) }) };
     return fc.oneof(
-      { weight: 12, arbitrary: action(fc, 'set', { key, off, ttlMs: ttlOrNone }) },
+      { weight: 6, arbitrary: action(fc, 'set', { key, off, ttlMs }) },
+      { weight: 16, arbitrary: action(fc, 'append', { key, off: mostlyAny, ttlMs, entries, makes, unfolded }) },
+      { weight: 3, arbitrary: action(fc, 'repeat', { which: fc.nat(3) }) },
       { weight: 5, arbitrary: action(fc, 'get', { key }) },
-      { weight: 4, arbitrary: action(fc, 'extend', { key, ttlMs }) },
-      { weight: 3, arbitrary: action(fc, 'delete', { key }) },
+      { weight: 4, arbitrary: action(fc, 'access', { key, ttlMs }) },
+      { weight: 2, arbitrary: action(fc, 'delete', { key }) },
+      // Not beside other calls: it may pass over what somebody is just writing.
+      ...(exact ? [evictIdle] : []),
       { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('deleteExpired', 'deleteSession', 'eraseSession') }) },
     );
   },
@@ -68,19 +102,21 @@ class DocumentModel extends TimedModel<DocumentOperation> {
     switch (operation.type) {
       case 'set':
         return this.set(operation, seen);
+      case 'append':
+        return this.append(operation.key, operation.append, seen);
       case 'get':
         return this.show(this.at(operation.key), seen);
-      case 'extend': {
+      case 'access': {
         const document = this.at(operation.key);
-        if (!document) return null;
-        this.documents[operation.key] = { ...document, expiresAt: this.now + operation.ttlMs };
-        return this.show(this.documents[operation.key], seen);
+        return document ? this.put(operation.key, document, operation.ttlMs, seen) : null;
       }
       case 'delete': {
         const found = this.at(operation.key) !== undefined;
         delete this.documents[operation.key];
         return found;
       }
+      case 'evictIdle':
+        return this.evictIdle(operation.keep, operation.limit, (seen as { readonly left: readonly Key[] }).left);
       case 'deleteExpired':
         return null;
       case 'deleteSession':
@@ -91,13 +127,61 @@ class DocumentModel extends TimedModel<DocumentOperation> {
     }
   }
 
-  private set({ key, value, ifVersion, ttlMs }: Writing, seen: unknown): unknown {
+  private set({ key, value, ifVersion, ttlMs }: Setting, seen: unknown): unknown {
     if (this.erased) return 'SESSION_NOT_FOUND';
-    const version = this.at(key)?.version ?? 0;
+    const { version, createdAt } = this.at(key) ?? this.nothing(seen);
     if (ifVersion !== null && ifVersion !== version) return null;
-    const written = { value, version: version + 1, expiresAt: ttlMs === null ? null : this.now + ttlMs };
+    return this.put(key, { value, batches: [], version: version + 1, createdAt }, ttlMs, seen);
+  }
+
+  private append(key: Key, { id, entries, initial, ifVersion, fold, ttlMs }: StateAppend, seen: unknown): unknown {
+    if (this.erased) return 'SESSION_NOT_FOUND';
+    const stored = this.at(key);
+    if (!stored && initial === undefined) return null;
+    const { value, batches, version, createdAt } = stored ?? { ...this.nothing(seen), value: initial ?? null };
+    if (batches.some((batch) => batch.id === id) || (ifVersion ?? version) !== version) return this.show(stored, seen);
+
+    const folds = fold !== undefined && fold.from === version - batches.length;
+    const folded = folds && fold.batches > 0 && fold.batches <= batches.length ? fold : { value, batches: 0 };
+    const rest = batches.slice(folded.batches);
+    const added = entries.length > 0 ? [{ id, at: this.timeOf(seen), entries }] : [];
+    const changed = { batches: [...rest, ...added], version: stored ? version + added.length : 1, createdAt };
+    return this.put(key, { value: folded.value, ...changed }, ttlMs ?? null, seen);
+  }
+
+  /** Adopts which of those that were accessed at the same time have gone. */
+  private evictIdle(keep: number, limit: number, left: readonly Key[]): unknown {
+    const live = KEYS.filter((key) => this.at(key));
+    const gone = live.filter((key) => !left.includes(key));
+    const accessOf = (key: Key): number => this.at(key)?.accessedAt ?? 0;
+    const isIdle = gone.every((key) => left.every((other) => accessOf(key) <= accessOf(other)));
+    if (!isIdle || gone.length !== Math.min(limit, Math.max(0, live.length - keep))) return 'others';
+    for (const key of gone) delete this.documents[key];
+    return { went: gone.length, left };
+  }
+
+  /** Writes a document, which is an access. */
+  private put(
+    key: Key,
+    document: Omit<Shown, 'accessedAt' | 'expiresAt'>,
+    ttlMs: number | null,
+    seen: unknown,
+  ): unknown {
+    const expiresAt = ttlMs === null ? null : this.now + ttlMs;
+    const { value, batches, version, createdAt } = document;
+    const written = { value, batches, version, createdAt, accessedAt: this.timeOf(seen), expiresAt };
     this.documents[key] = written;
     return this.show(written, seen);
+  }
+
+  /** What a document begins from. */
+  private nothing(seen: unknown): Pick<Shown, 'batches' | 'version' | 'createdAt'> {
+    return { batches: [], version: 0, createdAt: this.timeOf(seen) };
+  }
+
+  /** The time of the operation. */
+  private timeOf(seen: unknown): number {
+    return this.stamp(this.now, (seen as Partial<Shown> | null)?.accessedAt);
   }
 
   /** The document of a key; an expired one is not there. */
@@ -117,32 +201,59 @@ class DocumentModel extends TimedModel<DocumentOperation> {
 }
 
 class DocumentDriver extends ClientDriver<DocumentAction, DocumentOperation> {
-  /** The versions that were seen last. */
-  private readonly versions: Partial<Record<Key, number>> = {};
+  /** What was seen last. */
+  private readonly seen: Partial<Record<Key, StateDocument>> = {};
+  private readonly appended: (DocumentOperation & { readonly type: 'append' })[] = [];
 
-  plan(action: DocumentAction): DocumentOperation {
-    if (action.type !== 'set') return action;
-    const { type, key, off, ttlMs } = action;
-    const ifVersion = off === null ? null : (this.versions[key] ?? 0) + off;
-    return { type, key, value: this.mint('value'), ifVersion, ttlMs };
+  plan(action: DocumentAction): DocumentOperation | null {
+    switch (action.type) {
+      case 'set': {
+        const { type, key, off, ttlMs } = action;
+        return {
+          type,
+          key,
+          value: this.mint('value'),
+          ifVersion: off === null ? null : this.versionOf(key) + off,
+          ttlMs,
+        };
+      }
+      case 'append': {
+        const operation = { type: action.type, key: action.key, append: this.appendOf(action) };
+        this.appended.push(operation);
+        return operation;
+      }
+      case 'repeat':
+        return latest(this.appended, action.which) ?? null;
+      default:
+        return action;
+    }
   }
 
   protected async call({ state, sessions }: SessionsAdapter, operation: DocumentOperation): Promise<unknown> {
     switch (operation.type) {
       case 'set': {
         const { key, value, ifVersion, ttlMs } = operation;
-        const options = { ...(ifVersion === null ? {} : { ifVersion }), ...(ttlMs === null ? {} : { ttlMs }) };
+        const options = { ...(ifVersion === null ? {} : { ifVersion }), ...accessOf(ttlMs) };
         return this.shown(key, await state.set(this.at(key), value, options));
       }
-      case 'get': {
-        const document = await state.get(this.at(operation.key));
-        if (!document) this.versions[operation.key] = 0;
-        return this.shown(operation.key, document);
+      case 'append':
+        return this.shown(operation.key, await state.append(this.at(operation.key), operation.append));
+      case 'get':
+      case 'access': {
+        const { key } = operation;
+        const access = operation.type === 'access' ? accessOf(operation.ttlMs) : undefined;
+        const document = await state.get(this.at(key), access);
+        if (!document) delete this.seen[key];
+        return this.shown(key, document);
       }
-      case 'extend':
-        return this.shown(operation.key, await state.get(this.at(operation.key), { ttlMs: operation.ttlMs }));
       case 'delete':
         return state.delete(this.at(operation.key));
+      case 'evictIdle': {
+        const went = await state.evictIdle(this.id, operation.keep, operation.limit);
+        const left: Key[] = [];
+        for (const key of KEYS) if (await state.get(this.at(key))) left.push(key);
+        return { went, left };
+      }
       case 'deleteExpired':
         await state.deleteExpired(ALL);
         return null;
@@ -155,14 +266,44 @@ class DocumentDriver extends ClientDriver<DocumentAction, DocumentOperation> {
     }
   }
 
+  private appendOf({ key, off, ttlMs, entries, makes, unfolded }: Appending): StateAppend {
+    const batches = this.seen[key]?.batches.length ?? 0;
+    const from = this.versionOf(key) - batches;
+    return {
+      id: this.mint('batch'),
+      entries: Array.from({ length: entries }, () => this.mint('entry')),
+      ...(makes ? { initial: this.mint('value') } : {}),
+      ...(off === null ? {} : { ifVersion: this.versionOf(key) + off }),
+      ...(unfolded === null
+        ? {}
+        : { fold: { from, batches: Math.max(0, batches - unfolded), value: this.mint('fold') } }),
+      ...accessOf(ttlMs),
+    };
+  }
+
+  private versionOf(key: Key): number {
+    return this.seen[key]?.version ?? 0;
+  }
+
   private at(key: Key): StateAddress {
-    return { namespace: 'model', scope: '', sessionId: this.id, key };
+    return { namespace: this.id, scope: '', sessionId: this.id, key };
   }
 
   private shown(key: Key, document: StateDocument | null): Shown | null {
     if (!document) return null;
-    const { value, version, expiresAt } = document;
-    this.versions[key] = version;
-    return { value, version, expiresAt: expiresAt === undefined ? null : this.since(expiresAt) };
+    this.seen[key] = document;
+    const { value, batches, version, createdAt, accessedAt, expiresAt } = document;
+    return {
+      value,
+      batches: batches.map(({ id, at, entries }) => ({ id, at: this.since(at), entries })),
+      version,
+      createdAt: this.since(createdAt),
+      accessedAt: this.since(accessedAt),
+      expiresAt: expiresAt === undefined ? null : this.since(expiresAt),
+    };
   }
+}
+
+function accessOf(ttlMs: number | null): { ttlMs?: number } {
+  return ttlMs === null ? {} : { ttlMs };
 }

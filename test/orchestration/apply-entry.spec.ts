@@ -1,0 +1,245 @@
+import fc from 'fast-check';
+import { type JsonValue } from '../../lib/common/json.js';
+import { deepFreeze } from '../../lib/common/json.js';
+import { defineStepPlan, type OrchestrationStep, type StepPlan } from '../../lib/index.js';
+import { applyEntry, type OrchestrationRules } from '../../lib/orchestration/apply-entry.js';
+import { foldOf, progressOf } from '../../lib/orchestration/orchestration-document.js';
+import { type OrchestrationEntry } from '../../lib/orchestration/orchestration-entry.js';
+import { NO_PROGRESS, type OrchestrationProgress } from '../../lib/orchestration/orchestration-state.js';
+import { messageFacts } from '../../lib/orchestration/step-conditions.js';
+import { type StateDocument } from '../../lib/state/state.store.js';
+import { randomPlan, randomUse } from './random-plans.js';
+
+const AT = '2026-11-21T08:00:00.000Z';
+
+describe('a sequence', () => {
+  it('ORC-23 counts repeated tools by position', () => {
+    const desk = at({ name: 'desk', isDefault: true, sequence: ['search', 'search', 'book'] });
+    expect(desk.uses('search').sequenceIndex).toBe(1);
+    expect(desk.uses('search', 'book').sequenceIndex).toBe(1);
+    expect(desk.uses('search', 'book', 'search', 'book').sequenceIndex).toBe(3);
+  });
+
+  it('ORC-29 takes any tool of a group, and passes over optional ones', () => {
+    const desk = at({
+      name: 'desk',
+      isDefault: true,
+      sequence: [{ anyOf: ['mail', 'call'] }, { optional: 'note' }, { optional: 'tag' }, 'close'],
+    });
+    expect(desk.uses('call').sequenceIndex).toBe(1);
+    expect(desk.uses('call', 'close').sequenceIndex).toBe(4);
+    expect(desk.uses('mail', 'tag', 'close').sequenceIndex).toBe(4);
+    expect(desk.uses('mail', 'tag', 'note').sequenceIndex).toBe(3);
+  });
+
+  it('ORC-29 goes on to the next step when it is complete, and begins anew when the step is entered again', () => {
+    const desk = at(
+      { name: 'ask', isDefault: true, sequence: ['who', 'what'], onComplete: 'act' },
+      { name: 'act', sequence: ['do'], onComplete: 'ask' },
+    );
+    expect(desk.uses('who', 'what')).toMatchObject({ activeStep: 'act', sequenceIndex: 0 });
+    expect(desk.uses('who', 'what', 'do')).toMatchObject({ activeStep: 'ask', sequenceIndex: 0 });
+    expect(desk.uses('who', 'what', 'do', 'who')).toMatchObject({ activeStep: 'ask', sequenceIndex: 1 });
+  });
+
+  it('ORC-29 goes on from its end where the sequence says, whatever conditions hold', () => {
+    const desk = at(
+      { name: 'ask', isDefault: true, sequence: ['who'], onComplete: 'act' },
+      { name: 'other', conditions: [{ type: 'tool_used', value: 'who' }] },
+      { name: 'act' },
+    );
+    expect(desk.uses('who').activeStep).toBe('act');
+    expect(desk.uses('who', 'x').activeStep).toBe('other');
+  });
+
+  it('ORC-29 starts over with a tool of resetSequenceOn, which may be its first one', () => {
+    const desk = at({ name: 'desk', isDefault: true, sequence: ['a', 'b', 'c'], resetSequenceOn: ['cancel', 'a'] });
+    expect(desk.uses('a', 'b', 'cancel').sequenceIndex).toBe(0);
+    expect(desk.uses('a', 'b', 'a').sequenceIndex).toBe(1);
+    expect(desk.uses('a', 'b', 'c', 'cancel').sequenceIndex).toBe(0);
+  });
+
+  it('ORC-06 is kept when its step is left', () => {
+    const desk = at(
+      { name: 'one', isDefault: true, sequence: ['a', 'b'] },
+      { name: 'two', conditions: [{ type: 'last_tool', value: 'x' }] },
+      { name: 'back', conditions: [{ type: 'last_tool', value: 'y' }] },
+    );
+    const left = desk.uses('a', 'x');
+    expect(left).toMatchObject({ activeStep: 'two', sequenceIndex: 0, progress: { one: 1 } });
+    expect(applied(left, { type: 'step', step: 'one' })).toMatchObject({ activeStep: 'one', sequenceIndex: 1 });
+    expect(applied(left, { type: 'step', step: null })).not.toHaveProperty('activeStep');
+  });
+});
+
+describe('the active step', () => {
+  const conditions = (...all: NonNullable<OrchestrationStep['conditions']>) =>
+    at(
+      { name: 'rest', isDefault: true, conditions: [{ type: 'tool_used', value: 'a' }] },
+      { name: 'met', conditions: all, sequence: ['a', { optional: 'o' }, 'b'] },
+    );
+  const isMet = (desk: ReturnType<typeof conditions>, ...tools: string[]): boolean =>
+    desk.uses(...tools).activeStep === 'met';
+
+  it('ORC-25 is the default one, whose own conditions are ignored, until another one matches, and stays that one', () => {
+    const desk = at(
+      { name: 'first', conditions: [{ type: 'last_tool', value: 'x' }] },
+      { name: 'second', conditions: [{ type: 'last_tool', value: 'x' }] },
+      { name: 'rest', isDefault: true, conditions: [{ type: 'last_tool', value: 'y' }] },
+    );
+    expect(desk.uses('a').activeStep).toBe('rest');
+    expect(desk.uses('x').activeStep).toBe('first');
+    expect(desk.uses('x', 'y').activeStep).toBe('first');
+  });
+
+  it('ORC-25 falls back to the default one when the plan does not know it any more', () => {
+    const desk = at({ name: 'rest', isDefault: true, sequence: ['a', 'b'] });
+    const stranger = applied(NO_PROGRESS, { type: 'step', step: 'gone' });
+    expect(desk.from(stranger).uses('a')).toMatchObject({ activeStep: 'rest', sequenceIndex: 1 });
+    const lost = at({ name: 'only', conditions: [{ type: 'last_tool', value: 'x' }] });
+    expect(lost.from(stranger).uses('a')).not.toHaveProperty('activeStep');
+  });
+
+  it('ORC-26 tool_used looks at the recent tools', () => {
+    const desk = conditions({ type: 'tool_used', value: 'a' });
+    expect(isMet(desk, 'b', 'a', 'b')).toBe(true);
+    expect(isMet(desk, 'b')).toBe(false);
+    const many = Array.from({ length: 10 }, (_, index) => `t${index}`);
+    const late = conditions({ type: 'tool_used', value: 'a' }, { type: 'last_tool', value: 't9' });
+    expect(isMet(late, 'a', ...many)).toBe(false);
+    expect(isMet(late, ...many.slice(0, 5), 'a', ...many.slice(5))).toBe(true);
+  });
+
+  it('ORC-26 sequence_match wants the last uses in order', () => {
+    const desk = conditions({ type: 'sequence_match' });
+    expect(isMet(desk, 'x', 'a', 'b')).toBe(true);
+    expect(isMet(desk, 'a', 'o', 'b')).toBe(true);
+    expect(isMet(desk, 'b', 'a')).toBe(false);
+    expect(isMet(desk, 'a', 'x', 'b')).toBe(false);
+  });
+
+  it('ORC-27 last_tool, tool_count and tool_failed look at the history', () => {
+    expect(isMet(conditions({ type: 'last_tool', value: 'a' }), 'b', 'a')).toBe(true);
+    expect(isMet(conditions({ type: 'last_tool', value: 'a' }), 'b')).toBe(false);
+    expect(isMet(conditions({ type: 'tool_count', value: 'a', count: 2 }), 'a', 'b', 'a')).toBe(true);
+    expect(isMet(conditions({ type: 'tool_count', value: 'a', count: 2 }), 'a', 'b')).toBe(false);
+    expect(isMet(conditions({ type: 'tool_failed', value: 'a' }), 'a!', 'b')).toBe(true);
+    expect(isMet(conditions({ type: 'tool_failed', value: 'a', count: 2 }), 'a!', 'b')).toBe(false);
+    expect(isMet(conditions({ type: 'tool_count', value: 'a', count: 1 }), 'a!', 'b')).toBe(false);
+  });
+
+  it('ORC-27 message_matches asks the message, and not what it was before', () => {
+    const desk = conditions({ type: 'message_matches', value: 'ja', flags: 'i' });
+    expect(desk.uses('a')).toMatchObject({ activeStep: 'rest' });
+    expect(desk.saying('JA!').uses('a')).toMatchObject({ activeStep: 'met' });
+  });
+
+  it('ORC-27 tokens_over, any_of and not', () => {
+    const used = applied(NO_PROGRESS, {
+      type: 'tokens',
+      usage: { promptTokens: 6, completionTokens: 5, totalTokens: 11 },
+    });
+    expect(conditions({ type: 'tokens_over', value: 10 }).from(used).uses('a').activeStep).toBe('met');
+    expect(conditions({ type: 'tokens_over', value: 11 }).from(used).uses('a').activeStep).toBe('rest');
+    const either = conditions({
+      type: 'any_of',
+      conditions: [
+        { type: 'last_tool', value: 'a' },
+        { type: 'not', condition: { type: 'tool_used', value: 'b' } },
+      ],
+    });
+    expect(isMet(either, 'b', 'a')).toBe(true);
+    expect(isMet(either, 'c')).toBe(true);
+    expect(isMet(either, 'b', 'c')).toBe(false);
+  });
+});
+
+describe('any plan, any uses', () => {
+  const uses = fc.array(randomUse, { maxLength: 120 });
+
+  it('ORC-01 keeps its bounds, and changes nothing that it was given', () => {
+    fc.assert(
+      fc.property(randomPlan, uses, (plan, list) => {
+        let progress = NO_PROGRESS;
+        for (const entry of entriesOf(plan, list)) {
+          progress = applyEntry(deepFreeze(progress), deepFreeze(entry), AT, rulesOf(plan)).progress;
+          const { activeStep, sequenceIndex, recentlyUsedTools, toolHistory } = progress;
+          const step = plan.steps.find(({ name }) => name === activeStep);
+          expect(sequenceIndex).toBeLessThanOrEqual(step?.sequence?.length ?? 0);
+          expect(recentlyUsedTools.length).toBeLessThanOrEqual(10);
+          expect(new Set(recentlyUsedTools).size).toBe(recentlyUsedTools.length);
+          expect(toolHistory.length).toBeLessThanOrEqual(100);
+        }
+        expect(progress.toolHistory).toHaveLength(Math.min(100, list.length));
+      }),
+    );
+  });
+
+  it('ORC-30 means the same however often, and wherever, what was appended is folded', () => {
+    fc.assert(
+      fc.property(randomPlan, uses, (plan, list) => {
+        const rules = rulesOf(plan);
+        const entries = entriesOf(plan, list);
+        const batches = entries.map((entry, index) => ({
+          id: String(index),
+          at: AT,
+          entries: [entry as unknown as JsonValue],
+        }));
+        let folded = documentOf([]);
+        for (const batch of batches) {
+          folded = { ...folded, version: folded.version + 1, batches: [...folded.batches, batch] };
+          const fold = foldOf(folded, rules);
+          if (!fold) continue;
+          const value = JSON.parse(JSON.stringify(fold.value)) as JsonValue;
+          folded = { ...folded, value, batches: folded.batches.slice(fold.batches) };
+        }
+        expect(folded.batches.length).toBeLessThan(32);
+        expect(progressOf(folded, rules)).toEqual(progressOf(documentOf(batches), rules));
+      }),
+    );
+  });
+});
+
+/** A plan, what was so far, and what follows from uses of tools; a `!` says that one failed. */
+function at(...steps: OrchestrationStep[]) {
+  const plan = defineStepPlan({ agent: 'test', steps });
+  const desk = (start: OrchestrationProgress, message?: string) => ({
+    from: (progress: OrchestrationProgress) => desk(progress, message),
+    saying: (text: string) => desk(start, text),
+    uses: (...tools: string[]): OrchestrationProgress =>
+      entriesOf(
+        plan,
+        tools.map((tool) => ({
+          tool: tool.replace('!', ''),
+          failed: tool.endsWith('!'),
+          ...(message === undefined ? {} : { message }),
+        })),
+      ).reduce((progress, entry) => applyEntry(progress, entry, AT, rulesOf(plan)).progress, start),
+  });
+  return desk(NO_PROGRESS);
+}
+
+function applied(progress: OrchestrationProgress, entry: OrchestrationEntry): OrchestrationProgress {
+  return applyEntry(progress, entry, AT, { plan: () => undefined, recentTools: 10 }).progress;
+}
+
+function entriesOf(
+  plan: StepPlan,
+  uses: readonly { readonly tool: string; readonly failed: boolean; readonly message?: string }[],
+): OrchestrationEntry[] {
+  return uses.map(({ tool, failed, message }) => ({
+    type: 'tool',
+    tool,
+    outcome: failed ? 'failed' : 'succeeded',
+    plan: plan.signature,
+    facts: messageFacts(plan, message),
+  }));
+}
+
+function rulesOf(plan: StepPlan): OrchestrationRules {
+  return { plan: (signature) => (signature === plan.signature ? plan : undefined), recentTools: 10 };
+}
+
+function documentOf(batches: StateDocument['batches']): StateDocument {
+  return { value: null, batches, version: batches.length, createdAt: AT, accessedAt: AT };
+}

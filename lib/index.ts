@@ -1,4 +1,5 @@
 // The module
+export { type FeatureRef } from './sessions.feature.js';
 export { SessionsModule } from './sessions.module.js';
 export {
   BackoffOptions,
@@ -149,6 +150,12 @@ export {
 export { type SequencedStep, StepSequencer } from './orchestration/step-sequencer.service.js';
 export { type StorageProvider } from './orchestration/storage-provider.js';
 export { type TokenUsage, type TokenUsageInput } from './orchestration/token-usage.js';
+export {
+  defineSessionManager,
+  getSessionManagerToken,
+  InjectSessionManager,
+  type SessionManagerDefinition,
+} from './state/session-manager-feature.js';
 export { type ManagedSession, SessionManager, type SessionManagerOptions } from './state/session-manager.js';
 export { StateConflictError } from './state/state.errors.js';
 

@@ -2,9 +2,7 @@ import { inspect } from 'node:util';
 import { type DynamicModule, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { SessionsConfigurationError } from './common/sessions.error.js';
-import { isStepPlan } from './orchestration/define-step-plan.js';
-import { type FeatureRef, handleProvider, OrchestratorFeature } from './orchestrator/orchestrator-feature.js';
-import { type OrchestratorRef } from './orchestrator/orchestrator.decorators.js';
+import { type FeatureRef, featureProviders } from './sessions.feature.js';
 import {
   PROCESS_ROLES,
   type SessionsModuleAsyncOptions,
@@ -43,19 +41,19 @@ export class SessionsModule {
   }
 
   /**
-   * Registers orchestrators and provides a handle for each, see `@InjectOrchestrator`; and step plans of other agents.
+   * Registers orchestrators and provides a handle for each, see `@InjectOrchestrator`; registers step plans of other agents;
+   * and provides session managers, see `@InjectSessionManager`.
    *
-   * A class may inject what the importing module's providers may. List it in `providers` as well when something else
+   * An orchestrator class may inject what the importing module's providers may. List it in `providers` as well when something else
    * injects it or it has lifecycle hooks; that instance is then used.
-   * @throws SessionsConfigurationError for something that is no orchestrator
+   * @throws SessionsConfigurationError for something that is none of these
    */
   static forFeature(features: readonly FeatureRef[]): DynamicModule {
-    const feature = new OrchestratorFeature(features);
-    const handles = features.filter((item): item is OrchestratorRef => !isStepPlan(item)).map(handleProvider);
+    const { own, exported } = featureProviders(features);
     return {
       module: SessionsFeatureModule,
-      providers: [{ provide: OrchestratorFeature, useValue: feature }, ...handles],
-      exports: handles.map(({ provide }) => provide),
+      providers: [...own, ...exported],
+      exports: exported.map(({ provide }) => provide),
     };
   }
 }

@@ -3,29 +3,17 @@ import { ModuleRef } from '@nestjs/core';
 import { findProvider, lazily } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { TurnService } from '../turn/turn.service.js';
-import { isOrchestratorDefinition } from './define-orchestrator.js';
-import { isStepPlan } from '../orchestration/define-step-plan.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { getOrchestratorToken, type OrchestratorRef, orchestratorName } from './orchestrator.decorators.js';
 import { OrchestratorHandle } from './orchestrator-handle.js';
 import { OrchestratorRegistry } from './orchestrator.registry.js';
 
-/** What `forFeature` takes: orchestrators, and plans of agents that are none. */
-export type FeatureRef = OrchestratorRef | StepPlan;
-
-/** The orchestrators of one `forFeature` call, for the explorer to find. */
+/** The orchestrators and plans of one `forFeature` call, for the explorer to find. */
 export class OrchestratorFeature {
-  /** @throws SessionsConfigurationError for something that is no orchestrator */
-  constructor(readonly orchestrators: readonly FeatureRef[]) {
-    for (const [index, orchestrator] of orchestrators.entries()) {
-      if (typeof orchestrator === 'function' || isOrchestratorDefinition(orchestrator) || isStepPlan(orchestrator))
-        continue;
-      throw new SessionsConfigurationError(
-        `SessionsModule.forFeature: item ${index} is ${orchestrator === undefined ? 'undefined (perhaps two files import each other)' : 'no orchestrator'}. ` +
-          'List classes with @Orchestrator() and what defineOrchestrator() and defineStepPlan() returned.',
-      );
-    }
-  }
+  constructor(
+    readonly orchestrators: readonly OrchestratorRef[],
+    readonly plans: readonly StepPlan[],
+  ) {}
 }
 
 /**

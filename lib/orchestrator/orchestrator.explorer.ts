@@ -6,7 +6,6 @@ import { isOrchestratorDefinition } from './define-orchestrator.js';
 import { orchestratorOptions } from './orchestrator.decorators.js';
 import { OrchestratorFeature } from './orchestrator-feature.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
-import { isStepPlan } from '../orchestration/define-step-plan.js';
 import { predicateName, type StepPredicateHandler, type StepPredicates } from '../orchestration/step-predicates.js';
 import { type IntentRouter, type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
@@ -29,8 +28,8 @@ export class OrchestratorExplorer {
   async explore(): Promise<void> {
     const provided = this.exploreProviders();
     for (const { feature, host } of this.features()) {
+      feature.plans.forEach((plan) => this.agents.register(plan));
       for (const orchestrator of feature.orchestrators) {
-        if (isStepPlan(orchestrator)) this.agents.register(orchestrator);
         if (isOrchestratorDefinition(orchestrator)) this.register(orchestrator);
         if (typeof orchestrator !== 'function' || provided.has(orchestrator)) continue;
         provided.add(orchestrator);

@@ -41,19 +41,13 @@ interface Stored extends JsonObject {
  * All methods reject with StoreUnavailableError when the store does not answer.
  */
 export class SessionManager<T> {
-  private readonly namespace: string;
-  private readonly ttlMs: number | 'never';
-  private readonly createDefault: (sessionId: string) => T;
+  private readonly options: Required<SessionManagerOptions<T>>;
+  private readonly store: () => StateStore;
 
-  /** @param store `adapter.state` of any adapter. @throws InvalidInputError for wrong options */
-  constructor(
-    private readonly store: StateStore,
-    options: SessionManagerOptions<T>,
-  ) {
-    assertName(options.namespace, 'namespace');
-    this.namespace = options.namespace;
-    this.ttlMs = checkedTtl(options.ttlMs ?? 86_400_000);
-    this.createDefault = options.createDefault ?? (() => ({}) as T);
+  /** @param store `adapter.state` of any adapter, or what finds it. @throws InvalidInputError for wrong options */
+  constructor(store: StateStore | (() => StateStore), options: SessionManagerOptions<T>) {
+    this.store = typeof store === 'function' ? store : () => store;
+    this.options = checkedOptions(options);
   }
 
   /**
@@ -62,11 +56,11 @@ export class SessionManager<T> {
    */
   async create(
     sessionId = mintId(),
-    { state, ttlMs = this.ttlMs }: { readonly state?: T; readonly ttlMs?: number | 'never' } = {},
+    { state, ttlMs = this.options.ttlMs }: { readonly state?: T; readonly ttlMs?: number | 'never' } = {},
   ): Promise<ManagedSession<T>> {
-    const first = state === undefined ? this.createDefault(sessionId) : state;
+    const first = state === undefined ? this.options.createDefault(sessionId) : state;
     const value: Stored = { state: toJson(first, 'state'), ttlMs: checkedTtl(ttlMs) };
-    const document = await this.store.set(this.address(sessionId), value, { ifVersion: 0, ...expiry(ttlMs) });
+    const document = await this.store().set(this.address(sessionId), value, { ifVersion: 0, ...expiry(ttlMs) });
     if (!document) throw new SessionConflictError(sessionId);
     return toManaged(sessionId, document);
   }
@@ -74,9 +68,9 @@ export class SessionManager<T> {
   /** Keeps it from expiring. @returns `null` when there is none, or it has expired */
   async get(sessionId: string): Promise<ManagedSession<T> | null> {
     const address = this.address(sessionId);
-    const document = await this.store.get(address);
+    const document = await this.store().get(address);
     // How long it lives is its own affair.
-    const accessed = document && (await this.store.get(address, expiry(storedIn(document).ttlMs)));
+    const accessed = document && (await this.store().get(address, expiry(storedIn(document).ttlMs)));
     return accessed && toManaged(sessionId, accessed);
   }
 
@@ -90,24 +84,31 @@ export class SessionManager<T> {
   async update(sessionId: string, change: (state: T) => T | Promise<T>): Promise<ManagedSession<T> | null> {
     const address = this.address(sessionId);
     return untilUncontested(sessionId, async () => {
-      const document = await this.store.get(address);
+      const document = await this.store().get(address);
       if (!document) return null;
       const { state, ttlMs } = storedIn(document);
       const value: Stored = { state: toJson(await change(state as T), 'state'), ttlMs };
-      const written = await this.store.set(address, value, { ifVersion: document.version, ...expiry(ttlMs) });
+      const written = await this.store().set(address, value, { ifVersion: document.version, ...expiry(ttlMs) });
       return written ? toManaged<T>(sessionId, written) : CONTESTED;
     });
   }
 
   /** @returns whether there was one */
   delete(sessionId: string): Promise<boolean> {
-    return this.store.delete(this.address(sessionId));
+    return this.store().delete(this.address(sessionId));
   }
 
   private address(sessionId: string): StateAddress {
     assertId(sessionId, 'sessionId');
-    return { namespace: this.namespace, scope: '', sessionId, key: 'session' };
+    return { namespace: this.options.namespace, scope: '', sessionId, key: 'session' };
   }
+}
+
+export function checkedOptions<T>(options: SessionManagerOptions<T>): Required<SessionManagerOptions<T>> {
+  const { namespace, createDefault = () => ({}) as T, ttlMs = 86_400_000 } = options;
+  assertName(namespace, 'namespace');
+  if (typeof createDefault !== 'function') throw new InvalidInputError('createDefault', 'must be a function.');
+  return { namespace, createDefault, ttlMs: checkedTtl(ttlMs) };
 }
 
 function storedIn({ value }: StateDocument): Stored {

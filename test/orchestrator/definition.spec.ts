@@ -49,7 +49,7 @@ const NO_ORCHESTRATORS: readonly { readonly what: string; readonly value: unknow
   {
     what: 'a plain object',
     value: { name: 'forged', intents: { a } },
-    message: /item 1 is no orchestrator.*defineOrchestrator\(\) returned/,
+    message: /item 1 is no orchestrator.*defineOrchestrator\(\), .* returned/,
   },
   {
     what: 'a class that is not imported yet',

@@ -1,0 +1,39 @@
+import { Injectable, Module } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { defineSessionManager, InjectSessionManager, SessionManager, SessionsModule } from '../../lib/index.js';
+
+interface Cart {
+  readonly items: readonly string[];
+}
+
+const carts = defineSessionManager<Cart>({ namespace: 'carts', createDefault: () => ({ items: [] }) });
+
+@Injectable()
+class Shop {
+  constructor(@InjectSessionManager(carts) readonly carts: SessionManager<Cart>) {}
+}
+
+@Module({ imports: [SessionsModule.forFeature([carts])], providers: [Shop] })
+class ShopModule {}
+
+describe('a session manager of the application', () => {
+  it("ORC-16 is injected where forFeature registers it, and keeps its states in the application's store", async () => {
+    const module = await Test.createTestingModule({ imports: [SessionsModule.forRoot(), ShopModule] }).compile();
+    await module.init();
+    const shop = module.get(Shop, { strict: false });
+    await shop.carts.create('s1');
+    await shop.carts.update('s1', ({ items }) => ({ items: [...items, 'tea'] }));
+    expect(await shop.carts.get('s1')).toMatchObject({ sessionId: 's1', state: { items: ['tea'] }, version: 2 });
+    await module.close();
+  });
+
+  it('ORC-16 says what is missing without forRoot, and what is wrong with its options', async () => {
+    const module = await Test.createTestingModule({ imports: [ShopModule] }).compile();
+    await expect(module.get(Shop, { strict: false }).carts.get('s1')).rejects.toThrow(
+      'The session manager carts has no SessionsModule.forRoot()',
+    );
+    expect(() => defineSessionManager({ namespace: '' })).toThrow('namespace must be 1 to 256 characters');
+    expect(() => defineSessionManager({ namespace: 'x', ttlMs: 0 })).toThrow('ttlMs must be never, or an integer');
+    expect(() => SessionsModule.forFeature([{} as never])).toThrow('item 0 is no orchestrator');
+  });
+});

@@ -217,6 +217,20 @@ describeRedis('what the Redis store asks for', () => {
     expect(await store.state.deleteExpired(1)).toBe(0);
   });
 
+  it('ORC-05 keeps neither batches that were folded nor those that were written over', async () => {
+    const address = { ...NAME, sessionId: 's' };
+    const fields = () => redis.client.hlen('{agent-sessions}:document:n\u001fc\u001fs\u001fk');
+    await store.state.set(address, 'value');
+    const before = await fields();
+    for (const id of ['a', 'b', 'c']) await store.state.append(address, { id, entries: [id] });
+    expect(await fields()).toBe(before + 3);
+
+    await store.state.append(address, { id: 'd', entries: [], fold: { from: 1, batches: 2, value: 'folded' } });
+    expect(await fields()).toBe(before + 1);
+    await store.state.set(address, 'over');
+    expect(await fields()).toBe(before);
+  });
+
   it('ORC-12 a deleted or evicted document leaves nothing behind', async () => {
     const address = { ...NAME, sessionId: 's' };
     for (const gone of [() => store.state.delete(address), () => store.state.evictIdle('n', 0, 10)]) {

@@ -34,7 +34,7 @@ export function applyEntry(
   rules: OrchestrationRules,
 ): Decision {
   const plan = 'plan' in entry && entry.plan !== undefined ? rules.plan(entry.plan) : undefined;
-  const start = plan ? adoptStep(before, plan) : before;
+  const start = plan ? adoptStep(before, plan) : 'sequenceOf' in entry ? adopt(before, entry.sequenceOf?.name) : before;
   const decision = decide(start, entry, at, plan, rules.recentTools);
   // That the default step is the active one is no change.
   const from = before.activeStep ?? start.activeStep;
@@ -73,9 +73,9 @@ function decide(
     case 'tokens':
       return silently({ ...progress, cumulativeTokenUsage: addUsage(progress.cumulativeTokenUsage, entry.usage) });
     case 'merge': {
-      const { activeStep, ...rest } = progress;
-      const kept = activeStep === undefined || entry.unset.includes('activeStep') ? rest : progress;
-      return silently({ ...kept, ...entry.updates });
+      const { activeStep, ...updates } = entry.updates;
+      const entered = activeStep !== undefined || entry.unset.includes('activeStep');
+      return silently({ ...(entered ? enterStep(progress, activeStep) : progress), ...updates });
     }
   }
 }
@@ -83,9 +83,14 @@ function decide(
 /** Without an active step, or with one that the plan does not know, the default one is active (ORC-25). */
 function adoptStep(progress: OrchestrationProgress, plan: Plan): OrchestrationProgress {
   const step = effectiveStep(plan, progress.activeStep)?.name;
-  if (step === progress.activeStep) return progress;
-  // An index without a step was the default step's.
-  return progress.activeStep === undefined ? { ...progress, activeStep: step! } : enterStep(progress, step);
+  return progress.activeStep === undefined || step === progress.activeStep
+    ? adopt(progress, step)
+    : enterStep(progress, step);
+}
+
+/** Where no step is active, this one is, and the index was its own all along. */
+function adopt(progress: OrchestrationProgress, step: string | undefined): OrchestrationProgress {
+  return step === undefined || progress.activeStep !== undefined ? progress : { ...progress, activeStep: step };
 }
 
 /** Records, advances the sequence, then looks for the active step (ORC-30). A use that failed is only recorded. */

@@ -72,6 +72,40 @@ describe('a sequence', () => {
   });
 });
 
+describe('a step that only its sequence is known of', () => {
+  const use = (tool: string, name: string): OrchestrationEntry => ({
+    type: 'tool',
+    tool,
+    outcome: 'succeeded',
+    sequenceOf: { name, sequence: ['a', 'b'] },
+  });
+
+  it('ORC-21 is the active one when there is none, and goes on beside the active one when there is', () => {
+    const first = applied(NO_PROGRESS, use('a', 'one'));
+    expect(first).toMatchObject({ activeStep: 'one', sequenceIndex: 1, progress: {} });
+    const second = applied(first, use('a', 'two'));
+    expect(second).toMatchObject({ activeStep: 'one', sequenceIndex: 1, progress: { two: 1 } });
+    expect(applied(second, { type: 'step', step: 'two' })).toMatchObject({ sequenceIndex: 1, progress: { one: 1 } });
+  });
+
+  it('ORC-08 takes over an index that was counted without a step', () => {
+    const counted = applied(applied(NO_PROGRESS, { type: 'advance' }), use('b', 'one'));
+    expect(counted).toMatchObject({ activeStep: 'one', sequenceIndex: 2 });
+  });
+});
+
+describe('updates', () => {
+  it('ORC-05 enter the step that they name where it was left, unless they say where', () => {
+    const one = { ...NO_PROGRESS, activeStep: 'one', sequenceIndex: 2, progress: { two: 1 } };
+    const merge = (updates: Partial<OrchestrationProgress>, unset: string[] = []): OrchestrationProgress =>
+      applied(one, { type: 'merge', updates, unset });
+    expect(merge({ activeStep: 'two' })).toMatchObject({ activeStep: 'two', sequenceIndex: 1, progress: { one: 2 } });
+    expect(merge({ activeStep: 'two', sequenceIndex: 5 })).toMatchObject({ activeStep: 'two', sequenceIndex: 5 });
+    expect(merge({ sequenceIndex: 0 })).toMatchObject({ activeStep: 'one', sequenceIndex: 0 });
+    expect(merge({}, ['activeStep'])).not.toHaveProperty('activeStep');
+  });
+});
+
 describe('the active step', () => {
   const conditions = (...all: NonNullable<OrchestrationStep['conditions']>) =>
     at(

@@ -7,6 +7,9 @@ import { type StepPlan } from './step-plan.js';
 
 type Plan = Pick<StepPlan, 'steps'>;
 
+/** No session has such an id, so that none takes the plans with it when it is deleted. */
+const NO_SESSION = ':plans';
+
 /**
  * The plans by which stored entries were decided, by signature. They are kept in the store, once each, so that a process
  * reads a state as the one that wrote it did, though it has another version of the plan, or none.
@@ -53,6 +56,6 @@ export class PlanCatalog {
   }
 
   private address(signature: string): Parameters<StateStore['get']>[0] {
-    return { namespace: `${this.settings.namespace}:plans`, scope: '', sessionId: 'plans', key: signature };
+    return { namespace: `${this.settings.namespace}:plans`, scope: '', sessionId: NO_SESSION, key: signature };
   }
 }

@@ -1,0 +1,73 @@
+import { defineStepPlan, type OrchestrationCondition, type OrchestrationStep } from 'nestjs-agent-sessions';
+
+/** What the model may call. */
+export const LOOK_UPS = [
+  'get_user_details',
+  'get_reservation_details',
+  'search_direct_flight',
+  'search_onestop_flight',
+  'list_all_airports',
+  'calculate',
+  'think',
+] as const;
+export const ACTIONS = [
+  'book_reservation',
+  'update_reservation_flights',
+  'update_reservation_baggages',
+  'update_reservation_passengers',
+  'cancel_reservation',
+  'send_certificate',
+] as const;
+export const HAND_OVER = 'transfer_to_human_agents';
+export const TOOLS: readonly string[] = [...LOOK_UPS, ...ACTIONS, HAND_OVER];
+
+/** What the agent does first in each turn, without the model: a yes counts right after it, and not any more later. */
+export const HEAR_USER = 'hear_user';
+
+const identified: OrchestrationCondition = { type: 'tool_used', value: 'get_user_details' };
+const justHeard: OrchestrationCondition = { type: 'last_tool', value: HEAR_USER };
+/** A sentence that begins with yes. Better than this is a button, or a predicate that asks a model. */
+const saidYes: OrchestrationCondition = { type: 'message_matches', value: '(^|[.!?]\\s+)yes\\b', flags: 'i' };
+
+/**
+ * The airline's policy: know who it is, look up what it is about, list the details and ask, and do one thing for one yes.
+ * The first step whose conditions hold is active; while none has any that hold, the one before stays.
+ */
+export const AIRLINE_STEPS: readonly OrchestrationStep[] = [
+  {
+    name: 'identify',
+    description: 'Ask for the user id and look the user up.',
+    isDefault: true,
+    sequence: ['get_user_details'],
+    onComplete: 'look-up',
+    resetSequenceOn: [HEAR_USER, 'think', HAND_OVER],
+  },
+  {
+    name: 'transferred',
+    description: 'A human has taken over. Say so, and do nothing else.',
+    conditions: [{ type: 'tool_used', value: HAND_OVER }],
+    availableTools: { allowed: [HEAR_USER] },
+  },
+  {
+    name: 'act',
+    description: 'The user has said yes: do one thing, the one that was listed. Look up before what is needed for it.',
+    conditions: [identified, justHeard, saidYes],
+    sequence: [{ anyOf: ACTIONS }],
+    onComplete: 'report',
+    resetSequenceOn: [HEAR_USER, ...LOOK_UPS, HAND_OVER],
+  },
+  {
+    name: 'look-up',
+    description: 'Look up what it is about, list the details of what you would do, and ask for a yes.',
+    conditions: [identified, { type: 'not', condition: saidYes }],
+    availableTools: { denied: ACTIONS },
+  },
+  {
+    name: 'report',
+    description: 'The yes is used up. Say what was done; before anything else is done, ask for another yes.',
+    availableTools: { denied: ACTIONS },
+  },
+];
+
+/** As the agent `airline` has it by its `steps`. */
+export const AIRLINE_PLAN = defineStepPlan({ agent: 'airline', steps: AIRLINE_STEPS });

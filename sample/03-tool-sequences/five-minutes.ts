@@ -1,0 +1,58 @@
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import {
+  Intent,
+  Orchestrator,
+  reply,
+  SessionsModule,
+  SessionStore,
+  ToolNotAllowedError,
+  type TurnContext,
+  TurnService,
+} from 'nestjs-agent-sessions';
+
+@Orchestrator({
+  name: 'shop',
+  steps: [
+    {
+      name: 'browse',
+      isDefault: true,
+      availableTools: { denied: ['pay'] },
+    },
+    {
+      name: 'check-out',
+      conditions: [{ type: 'message_matches', value: '\\bcheck ?out\\b', flags: 'i' }],
+      sequence: ['check_stock', 'pay'], // in this order, and nothing else
+      onComplete: 'browse',
+    },
+  ],
+})
+class Shop {
+  @Intent()
+  async serve(turn: TurnContext) {
+    // Where your model says which tools it calls; offer it those that `turn.tools.allowed(['search', ...])` leaves.
+    const calls = turn.input.text.match(/search|check_stock|pay/g) ?? [];
+    const results: string[] = [];
+    for (const [at, tool] of calls.entries()) {
+      try {
+        results.push(await turn.tools.use(tool, `${turn.id}-${at}`, () => `${tool} done`)); // a model has ids for its calls
+      } catch (error) {
+        if (!(error instanceof ToolNotAllowedError)) throw error;
+        results.push(error.message); // for the model: it says what is allowed
+      }
+    }
+    return reply(`(${turn.tools.activeStep?.name}) ${results.join(', ')}`);
+  }
+}
+
+@Module({ imports: [SessionsModule.forRoot(), SessionsModule.forFeature([Shop])] })
+class AppModule {}
+
+const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
+const { id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' });
+for (const text of ['search', 'pay', 'Check out: pay', 'check_stock', 'pay']) {
+  const { reply: answer } = await app.get(TurnService).execute('shop', text, { sessionId });
+  console.log(`${text.padEnd(16)}${answer}`);
+}
+await app.close();

@@ -1,0 +1,165 @@
+import 'reflect-metadata';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type INestApplicationContext } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { OrchestrationStateManager } from 'nestjs-agent-sessions';
+import { AppModule } from '../../sample/03-tool-sequences/app.module.js';
+import { AIRLINE_PLAN, HEAR_USER } from '../../sample/03-tool-sequences/airline-plan.js';
+import { FIXTURE } from '../../sample/03-tool-sequences/fixture.js';
+import { planDiagram } from '../../sample/03-tool-sequences/plan-diagram.js';
+import { type PlayedTurn, Player } from '../../sample/03-tool-sequences/player.js';
+import { readConversations } from '../../sample/03-tool-sequences/read-conversations.js';
+import { count } from '../../sample/03-tool-sequences/report.js';
+
+const PROJECT = join(import.meta.dirname, '../..');
+const AIRLINE = join(PROJECT, '../shared/data/airline-agent.jsonl');
+
+describe('an agent with a plan of steps', () => {
+  let app: INestApplicationContext;
+
+  beforeAll(async () => {
+    app = await NestFactory.createApplicationContext(AppModule, { logger: false });
+  });
+
+  afterAll(() => app.close());
+
+  it('ORC-25 ORC-28 acts when it has looked up who it is and was told yes', async () => {
+    const turns = await play(0);
+
+    expect(turns.map(({ from, to }) => `${from} -> ${to}`)).toEqual(['identify -> look-up', 'act -> report']);
+    expect(calls(turns)).toEqual([
+      'get_user_details used in identify',
+      'get_reservation_details used in look-up',
+      'cancel_reservation used in act',
+    ]);
+  });
+
+  it('ORC-27 ORC-28 ORC-29 refuses what was not confirmed, and a second action after one yes', async () => {
+    const turns = await play(1);
+
+    expect(turns.map(({ from, to }) => `${from} -> ${to}`)).toEqual([
+      'identify -> identify',
+      'identify -> look-up',
+      'look-up -> look-up',
+      'act -> report',
+    ]);
+    expect(calls(turns)).toEqual([
+      'cancel_reservation refused in identify',
+      'get_user_details used in identify',
+      'cancel_reservation refused in look-up',
+      'cancel_reservation refused in look-up',
+      'cancel_reservation used in act',
+      'send_certificate refused in report',
+    ]);
+    expect(turns[0].results[0].content).toBe(
+      'The tool cancel_reservation is not allowed in step identify. Allowed now: get_user_details, hear_user, think, ' +
+        'transfer_to_human_agents.',
+    );
+  });
+
+  it('ORC-29 a failed action does not use up the yes, and nothing follows a transfer', async () => {
+    const turns = await play(2);
+
+    expect(turns[1]).toMatchObject({ from: 'act', to: 'transferred' });
+    expect(calls(turns).slice(2)).toEqual([
+      'book_reservation failed in act',
+      'transfer_to_human_agents used in act',
+      'book_reservation refused in transferred',
+    ]);
+  });
+
+  it('ORC-24 offers the model what the step allows', async () => {
+    const [first, second] = await play(0);
+
+    expect(first.allowed).toEqual(['get_user_details', 'think', 'transfer_to_human_agents']);
+    expect(second.allowed).toEqual(expect.arrayContaining(['cancel_reservation', 'get_reservation_details', 'think']));
+  });
+
+  it('ORC-01 keeps in the state what the turns have done', async () => {
+    const [{ sessionId }] = await play(0);
+
+    const state = await app.get(OrchestrationStateManager).getState(sessionId);
+
+    expect(state).toMatchObject({ activeStep: 'report', progress: { identify: 0, 'look-up': 0, act: 0 } });
+    expect(state?.toolHistory.map(({ tool, step }) => [tool, step])).toEqual([
+      [HEAR_USER, 'identify'],
+      ['get_user_details', 'identify'],
+      ['get_reservation_details', 'look-up'],
+      [HEAR_USER, 'look-up'],
+      ['cancel_reservation', 'act'],
+    ]);
+  });
+
+  it('ORC-28 the sample runs as it is started, and says when there are no recorded conversations', () => {
+    const main = join(PROJECT, 'build/sample/03-tool-sequences/main.js');
+
+    const printed = execFileSync(process.execPath, [main, 'nowhere.jsonl'], { encoding: 'utf8', timeout: 20_000 });
+
+    expect(printed).toContain(
+      '  user    Yes!\n  step    act; allowed: all tools\n  used    cancel_reservation, in act\n' +
+        '  refused send_certificate: The tool send_certificate is not allowed in step report. Allowed now: *, but not ',
+    );
+    expect(printed).toContain('nowhere.jsonl is not there, so these were all.');
+  });
+
+  const recorded = existsSync(AIRLINE) ? readConversations(AIRLINE) : null;
+  const title = 'ORC-25 ORC-28 what the plan refuses of fifty recorded conversations';
+  if (recorded) {
+    it(title, async () => {
+      const turns: PlayedTurn[] = [];
+      for (const conversation of recorded) turns.push(...(await app.get(Player).play(conversation)));
+
+      expect(turns).toHaveLength(410);
+      expect(count(turns)).toEqual({
+        get_user_details: { used: 30 },
+        get_reservation_details: { used: 68, 'refused in identify': 25 },
+        search_direct_flight: { used: 23, 'refused in identify': 15 },
+        search_onestop_flight: { used: 7, 'refused in identify': 2 },
+        list_all_airports: { 'refused in identify': 2 },
+        calculate: { used: 17, 'refused in identify': 2 },
+        think: { used: 24 },
+        book_reservation: { used: 4, failed: 4, 'refused in look-up': 2 },
+        update_reservation_flights: {
+          used: 9,
+          'refused in identify': 12,
+          'refused in look-up': 7,
+          'refused in report': 1,
+        },
+        update_reservation_baggages: { 'refused in identify': 2 },
+        update_reservation_passengers: { 'refused in identify': 1 },
+        cancel_reservation: { used: 4, 'refused in identify': 4, 'refused in look-up': 6 },
+        send_certificate: { 'refused in look-up': 2 },
+        transfer_to_human_agents: { used: 9 },
+      });
+    });
+  } else {
+    it.skip(`${title} (shared/data/airline-agent.jsonl is not there)`, () => undefined);
+  }
+
+  function play(at: number): Promise<PlayedTurn[]> {
+    return app.get(Player).play(FIXTURE[at]);
+  }
+
+  function calls(turns: readonly PlayedTurn[]): string[] {
+    return turns.flatMap(({ results }) => results.map(({ tool, outcome, step }) => `${tool} ${outcome} in ${step}`));
+  }
+});
+
+describe('docs/orchestration.md', () => {
+  const page = readFileSync(join(PROJECT, 'docs/orchestration.md'), 'utf8');
+
+  it("ORC-25 shows the sample's plan as it is", () => {
+    expect(page).toContain(`\`\`\`mermaid\n${planDiagram(AIRLINE_PLAN)}\`\`\`\n`);
+  });
+
+  it('ORC-28 begins with a program that runs as it stands there', () => {
+    const program = readFileSync(join(PROJECT, 'sample/03-tool-sequences/five-minutes.ts'), 'utf8');
+    const built = join(PROJECT, 'build/sample/03-tool-sequences/five-minutes.js');
+
+    expect(page).toContain(`\`\`\`ts\n${program}\`\`\`\n`);
+    const printed = execFileSync(process.execPath, [built], { encoding: 'utf8', timeout: 20_000 });
+    expect(page).toContain(`\`\`\`\n${printed}\`\`\`\n`);
+  });
+});

@@ -21,7 +21,7 @@ export const ACTIONS = [
 export const HAND_OVER = 'transfer_to_human_agents';
 export const TOOLS: readonly string[] = [...LOOK_UPS, ...ACTIONS, HAND_OVER];
 
-/** What the agent does first in each turn, without the model: a yes counts right after it, and not any more later. */
+/** What the agent itself does first in each turn; the model must not have it. A yes counts for what comes right after it. */
 export const HEAR_USER = 'hear_user';
 
 const identified: OrchestrationCondition = { type: 'tool_used', value: 'get_user_details' };

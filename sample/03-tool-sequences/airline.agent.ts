@@ -50,6 +50,8 @@ export class AirlineAgent {
   /** Whatever goes wrong with a tool is an answer to the model, which may do better then. */
   private async call(turn: TurnContext, call: ToolCall): Promise<ToolResult> {
     const about = { tool: call.name, step: stepOf(turn) };
+    // Whatever a model makes up, above all HEAR_USER: it must not renew the user's yes by itself.
+    if (!TOOLS.includes(call.name)) return { ...about, outcome: 'failed', content: `There is no tool ${call.name}.` };
     try {
       const content = await turn.tools.use(call.name, call.id, ({ key }) => this.tools.run(turn, call, key));
       return { ...about, outcome: 'used', content };

@@ -26,6 +26,7 @@ export const FIXTURE: readonly Conversation[] = [
     agent('Please say yes if I shall.'),
     user('Yes!'),
     ...call('cancel_reservation', { reservation_id: 'QX7TLM' }, '{"status":"cancelled"}'),
+    ...call('hear_user', {}, 'Yes!'),
     ...call('send_certificate', { user_id: 'nora_berg_2041', amount: 100 }, 'Certificate added'),
     agent('QX7TLM is cancelled.'),
   ]),

@@ -51,6 +51,7 @@ describe('an agent with a plan of steps', () => {
       'cancel_reservation refused in look-up',
       'cancel_reservation refused in look-up',
       'cancel_reservation used in act',
+      'hear_user failed in report',
       'send_certificate refused in report',
     ]);
     expect(turns[0].results[0].content).toBe(
@@ -99,6 +100,7 @@ describe('an agent with a plan of steps', () => {
 
     expect(printed).toContain(
       '  user    Yes!\n  step    act; allowed: all tools\n  used    cancel_reservation, in act\n' +
+        '  failed  hear_user: There is no tool hear_user.\n' +
         '  refused send_certificate: The tool send_certificate is not allowed in step report. Allowed now: *, but not ',
     );
     expect(printed).toContain('nowhere.jsonl is not there, so these were all.');

@@ -48,9 +48,11 @@ describe('an agent with a plan of steps', () => {
     expect(calls(turns)).toEqual([
       'cancel_reservation refused in identify',
       'get_user_details used in identify',
+      'get_reservation_details used in look-up',
       'cancel_reservation refused in look-up',
       'cancel_reservation refused in look-up',
       'cancel_reservation used in act',
+      'think used in report',
       'hear_user failed in report',
       'send_certificate refused in report',
     ]);
@@ -100,7 +102,7 @@ describe('an agent with a plan of steps', () => {
 
     expect(printed).toContain(
       '  user    Yes!\n  step    act; allowed: all tools\n  used    cancel_reservation, in act\n' +
-        '  failed  hear_user: There is no tool hear_user.\n' +
+        '  used    think, in report\n  failed  hear_user: There is no tool hear_user.\n' +
         '  refused send_certificate: The tool send_certificate is not allowed in step report. Allowed now: *, but not ',
     );
     expect(printed).toContain('nowhere.jsonl is not there, so these were all.');

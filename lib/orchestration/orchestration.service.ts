@@ -49,7 +49,7 @@ export class OrchestrationService {
 
   /**
    * Looks for the active step anew, as every use of a tool does: for a message that came, or when a predicate may have another
-   * answer (ORC-25, ORC-27). Makes the state when there is none. One round trip; three for a plan with predicates.
+   * answer (ORC-25, ORC-27). Makes the state when there is none. One round trip; two for a plan with predicates.
    */
   async evaluateActiveStep(
     sessionId: string,

@@ -15,17 +15,22 @@ export function planDiagram({ steps }: Pick<StepPlan, 'steps'>): string {
   const conditional = steps.filter(({ isDefault, conditions }) => !isDefault && conditions);
   return [
     'stateDiagram-v2',
-    ...steps.flatMap((step) => linesOf(step).map((line) => `  ${idOf(step.name)} : ${line}`)),
+    ...steps.flatMap((step) => linesOf(step).map((line) => `  ${idOf(step.name)} : ${escaped(line)}`)),
     ...(conditional.length > 0 ? ['  any : from any step'] : []),
     ...steps.flatMap(({ name, isDefault }) => (isDefault ? [`  [*] --> ${idOf(name)}`] : [])),
     ...conditional.map(
-      ({ name, conditions = [] }) => `  any --> ${idOf(name)} : ${conditions.map(describe).join(', and ')}`,
+      ({ name, conditions = [] }) => `  any --> ${idOf(name)} : ${escaped(conditions.map(describe).join(', and '))}`,
     ),
     ...steps.flatMap(({ name, onComplete }) =>
       onComplete === undefined ? [] : [`  ${idOf(name)} --> ${idOf(onComplete)} : sequence finished`],
     ),
     '',
   ].join('\n');
+}
+
+/** What would end a label is written as Mermaid's entities. */
+function escaped(label: string): string {
+  return label.replace(/[#:;<>]/g, (character) => `#${character.charCodeAt(0)};`);
 }
 
 /** Its name, and what may be used in it. */

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { OrchestrationStateManager } from 'nestjs-agent-sessions';
+import { type OrchestrationCondition, OrchestrationStateManager, type OrchestrationStep } from 'nestjs-agent-sessions';
 import { AppModule } from '../../sample/03-tool-sequences/app.module.js';
 import { AIRLINE_PLAN, HEAR_USER } from '../../sample/03-tool-sequences/airline-plan.js';
 import { FIXTURE } from '../../sample/03-tool-sequences/fixture.js';
@@ -149,6 +149,45 @@ describe('an agent with a plan of steps', () => {
   function calls(turns: readonly PlayedTurn[]): string[] {
     return turns.flatMap(({ results }) => results.map(({ tool, outcome, step }) => `${tool} ${outcome} in ${step}`));
   }
+});
+
+describe('the diagram of a plan', () => {
+  it('ORC-27 ORC-29 says every condition, group and restriction, and no label ends early', () => {
+    const conditions: OrchestrationCondition[] = [
+      { type: 'tool_used', value: 'a' },
+      { type: 'sequence_match' },
+      { type: 'last_tool', value: 'b' },
+      { type: 'tool_count', value: 'c', count: 2 },
+      {
+        type: 'any_of',
+        conditions: [
+          { type: 'tool_failed', value: 'd' },
+          { type: 'tokens_over', value: 9 },
+        ],
+      },
+      { type: 'not', condition: { type: 'message_matches', value: '(?:a;b)' } },
+      { type: 'predicate', value: 'office-hours' },
+    ];
+    const steps: OrchestrationStep[] = [
+      { name: 'one #1', isDefault: true, availableTools: { allowed: ['a*', 'b'], denied: ['ab'] } },
+      { name: 'two', conditions, sequence: [{ anyOf: ['a', 'b'] }, { optional: 'c' }, 'd'], onComplete: 'one #1' },
+    ];
+
+    expect(planDiagram({ steps }).split('\n')).toEqual([
+      'stateDiagram-v2',
+      '  step1 : one #35;1',
+      '  step1 : only a*, b',
+      '  step1 : never ab',
+      '  step2 : two',
+      '  step2 : in order - a or b, then perhaps c, then d',
+      '  any : from any step',
+      '  [*] --> step1',
+      '  any --> step2 : a was used, and its sequence was used, and b was used last, and c was used 2 times, and (d failed 1 times ' +
+        'or more than 9 tokens), and not the message matches /(?#58;a#59;b)/, and office-hours',
+      '  step2 --> step1 : sequence finished',
+      '',
+    ]);
+  });
 });
 
 describe('docs/orchestration.md', () => {

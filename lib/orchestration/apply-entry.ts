@@ -93,7 +93,7 @@ function adopt(progress: OrchestrationProgress, step: string | undefined): Orche
   return step === undefined || progress.activeStep !== undefined ? progress : { ...progress, activeStep: step };
 }
 
-/** Records, advances the sequence, then looks for the active step (ORC-30). A use that failed is only recorded. */
+/** Records, advances the sequence, then looks for the active step (ORC-30). A use that failed advances nothing. */
 function useTool(
   before: OrchestrationProgress,
   { tool, callId, outcome, facts, sequenceOf }: ToolEntry,
@@ -111,11 +111,9 @@ function useTool(
   };
   const told: OrchestrationEffect = { type: 'tool-recorded', ...about };
   const recorded = record(before, { ...about, at }, recentTools);
-  if (outcome === 'failed') return { progress: recorded, effects: [told] };
-
   const step = plan && stepNamed(plan, before.activeStep);
   const sequenced = sequenceOf ?? step;
-  const moved = sequenced ? moveSequence(recorded, sequenced, tool) : silently(recorded);
+  const moved = sequenced && outcome === 'succeeded' ? moveSequence(recorded, sequenced, tool) : silently(recorded);
   const effects = [told, ...moved.effects];
   const completed = moved.effects.some(({ type }) => type === 'sequence-completed');
   if (completed && step?.onComplete !== undefined) {

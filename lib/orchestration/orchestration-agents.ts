@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { InvalidInputError, SessionsConfigurationError } from '../common/sessions.error.js';
 import { AgentOrchestration, type OrchestrationParts } from './agent-orchestration.js';
 import { type StepPlan } from './step-plan.js';
@@ -14,7 +15,7 @@ export class OrchestrationAgents {
   /** @throws SessionsConfigurationError when another plan has the agent */
   register(plan: StepPlan): void {
     const known = this.plans.get(plan.agent);
-    if (known && known.signature !== plan.signature) {
+    if (known && !isDeepStrictEqual(known, plan)) {
       throw new SessionsConfigurationError(
         `Two step plans are of the agent ${JSON.stringify(plan.agent)}; an agent has one.`,
       );

@@ -132,7 +132,7 @@ export class OrchestrationService {
     const appended = await states.append(sessionId, [use], { create: true });
     const state = this.recorded(sessionId, appended);
     // The sequence has said where to go on.
-    if (outcome === 'failed' || appended!.effects.some(({ type }) => type === 'step-changed')) return state;
+    if (appended!.effects.some(({ type }) => type === 'step-changed')) return state;
     return states.appendTo(sessionId, state, async (now) => [
       { type: 'evaluate', plan: signature, facts: await this.facts(plan, sessionId, now, message) },
     ]);

@@ -75,23 +75,27 @@ export class TurnOrchestration {
     return toAIState(this.progress, this.plan);
   }
 
-  /** @throws ToolNotAllowedError, unless the plan says to do otherwise (ORC-28) */
-  assertAllowed(tool: string): void {
+  /**
+   * What the plan says of a tool that is about to be used (ORC-28).
+   * @param isDone by an earlier attempt: it is not refused any more
+   * @throws ToolNotAllowedError, unless the plan says to do otherwise
+   */
+  assertAllowed(tool: string, isDone: boolean): void {
     const { plan, sessionId } = this;
+    const { onViolation } = plan;
     const refusal = refusalOf(plan, sessionId, this.progress, tool);
     if (!refusal) return;
     const { step, allowed } = refusal;
-    if (plan.onViolation === 'warn') {
-      this.effects.push({ type: 'tool-violated', tool, step, allowed });
-      this.logger.warn(`Session ${hashed(sessionId)}: ${refusal.message}`);
+    const violated = { type: 'tool-violated', tool, step, allowed } as const;
+    if (onViolation === 'reset') this.add({ type: 'restart', plan: plan.signature });
+    const passes = onViolation === 'warn' || (onViolation === 'reset' && this.allowed([tool]).length > 0);
+    if (passes || isDone) {
+      this.effects.push(violated);
+      if (onViolation === 'warn') this.logger.warn(`Session ${hashed(sessionId)}: ${refusal.message}`);
       return;
     }
     // The attempt may end with it, and what was refused is told all the same.
-    this.states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
-    if (plan.onViolation === 'reset') {
-      this.add({ type: 'restart', plan: plan.signature });
-      if (!refusalOf(plan, sessionId, this.progress, tool)) return;
-    }
+    this.states.tell(sessionId, [violated]);
     throw refusal;
   }
 
@@ -106,7 +110,7 @@ export class TurnOrchestration {
     const before = this.activeStep;
     this.add(use);
     // Unless the sequence has said where to go on.
-    if (outcome === 'succeeded' && this.activeStep === before) await this.evaluate();
+    if (this.activeStep === before) await this.evaluate();
   }
 
   addUsage(usage: TokenUsageInput): void {
@@ -133,7 +137,8 @@ export class TurnOrchestration {
         name: states.name,
         append: {
           id: mintId(),
-          entries: journal as unknown as readonly JsonValue[],
+          // A copy: what a handler left running adds nothing to what is being stored.
+          entries: [...journal] as unknown as readonly JsonValue[],
           ...(journal.length === 0 ? {} : { initial: toValue(NO_PROGRESS) }),
           ...(fold ? { fold } : {}),
           ...states.access,
@@ -160,7 +165,8 @@ export class TurnOrchestration {
     const { progress, effects } = applyEntry(this.progress, entry, new Date().toISOString(), this.rules);
     this.progress = progress;
     this.journal.push(entry);
-    this.effects.push(...effects);
+    // What the plan did not allow was told when it was looked at.
+    this.effects.push(...effects.filter(({ type }) => type !== 'tool-violated'));
   }
 
   private get index(): number {

@@ -53,9 +53,13 @@ export class OrchestratorExplorer {
       } else if (isOrchestratorDefinition(instance)) {
         this.register(instance);
       }
-      const predicate = wrapper.metatype && predicateName(wrapper.metatype);
-      if (predicate !== undefined && predicate !== null)
-        this.predicates.register(predicate, instance as StepPredicateHandler);
+      const predicate = [wrapper.token, wrapper.metatype]
+        .filter(isClass)
+        .map(predicateName)
+        .find((name) => name !== undefined);
+      if (predicate === undefined) continue;
+      if (!wrapper.isDependencyTreeStatic()) throw requestScopedPredicate(predicate);
+      this.predicates.register(predicate, instance as StepPredicateHandler);
     }
     instances.forEach((instance) => this.registerInstance(instance));
     return provided;
@@ -74,7 +78,9 @@ export class OrchestratorExplorer {
 
   private register(definition: OrchestratorDefinition): void {
     this.registry.register(definition);
-    if (definition.plan) this.agents.register(definition.plan);
+    // In tests another one may have taken its place.
+    const { plan } = this.registry.get(definition.name) ?? definition;
+    if (plan) this.agents.register(plan);
   }
 
   private registerInstance(instance: object): void {
@@ -94,7 +100,11 @@ export class OrchestratorExplorer {
 }
 
 function isOrchestratorClass(value: unknown): value is Type<object> {
-  return typeof value === 'function' && orchestratorOptions(value) !== undefined;
+  return isClass(value) && orchestratorOptions(value) !== undefined;
+}
+
+function isClass(value: unknown): value is Type<object> {
+  return typeof value === 'function';
 }
 
 async function make(orchestrator: Type<object>, host: ModuleRef): Promise<object> {
@@ -111,5 +121,12 @@ function requestScoped(name: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
     `${name} is request-scoped, or injects something that is. Turns outlive requests: an orchestrator must be a singleton; ` +
       'give it what belongs to a request through the context option or a TurnContextFactory.',
+  );
+}
+
+function requestScopedPredicate(name: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `The step predicate ${JSON.stringify(name)} is request-scoped, or injects something that is. It is asked outside requests ` +
+      'too: it must be a singleton.',
   );
 }

@@ -67,8 +67,7 @@ export class TurnToolCalls implements TurnTools {
   private async run<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
     const { steps, orchestration } = this;
     const key = keyOf(callId);
-    // What has been done is not refused any more.
-    if (!steps.isStored(key)) orchestration?.assertAllowed(tool);
+    orchestration?.assertAllowed(tool, steps.isStored(key));
     let stored: StoredCall;
     try {
       stored = await steps.runAt<StoredCall>(key, async (info) => ({ tool, value: await work(info) }));

@@ -6,7 +6,12 @@ import {
   orchestratorName,
   orchestratorOptions,
 } from '../orchestrator/orchestrator.decorators.js';
-import { type IntentFunction, type IntentResult, type OrchestratorDefinition } from '../orchestrator/orchestrator.js';
+import {
+  type IntentFunction,
+  type IntentResult,
+  type OrchestratorDefinition,
+  type OrchestratorOptions,
+} from '../orchestrator/orchestrator.js';
 import { type TurnContext } from '../orchestrator/turn-context.js';
 import { type TurnInput } from '../turn/turn.js';
 import { ScriptOverError } from './testing.errors.js';
@@ -69,17 +74,16 @@ export function scriptedOrchestrator<State = Record<string, unknown>>(
   return extendDefinition(definition as unknown as OrchestratorDefinition, { inputs });
 }
 
-/** What its state and versions look like stays; how it decides does not. */
-function shapeOf(orchestrator: string | OrchestratorRef): {
-  name: string;
-  version?: string;
-  initialState?: () => object;
-} {
+/** What its state, its versions and its plan look like stays; how it decides does not. */
+function shapeOf(orchestrator: string | OrchestratorRef): OrchestratorOptions<object> {
   if (typeof orchestrator === 'string') return { name: orchestrator };
   const name = orchestratorName(orchestrator);
-  const { version, initialState } =
-    typeof orchestrator === 'function'
-      ? (orchestratorOptions(orchestrator) ?? { name })
-      : (orchestrator as Partial<OrchestratorDefinition>);
-  return { name, ...(version ? { version } : {}), ...(initialState ? { initialState } : {}) };
+  const { version, initialState, steps, onViolation, tokenBudget } = optionsOf(orchestrator);
+  return { name, version, initialState, steps, onViolation, tokenBudget };
+}
+
+function optionsOf(orchestrator: OrchestratorRef): Partial<OrchestratorOptions<object>> {
+  if (typeof orchestrator === 'function') return orchestratorOptions(orchestrator) ?? {};
+  const definition: Partial<OrchestratorDefinition> = orchestrator;
+  return { ...definition, ...definition.plan } as Partial<OrchestratorOptions<object>>;
 }

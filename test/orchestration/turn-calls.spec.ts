@@ -1,0 +1,214 @@
+import {
+  InvalidInputError,
+  type OrchestrationStep,
+  reply,
+  StateSerializationError,
+  type TurnContext,
+} from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { gate, LIVE_STORES, rejection } from '../support/running-application.js';
+import { startDesk, toolsOf, useAll } from './turn-desk.js';
+
+const STEPS: readonly OrchestrationStep[] = [
+  { name: 'booking', isDefault: true, sequence: ['search', 'quote', 'book'], resetSequenceOn: ['cancel'] },
+];
+
+describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => {
+  it('ORC-07 ORC-28 a call runs once, whoever makes it again, and gives its result each time', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    let runs = 0;
+    const results: unknown[] = [];
+    const problems: unknown[] = [];
+    await say(sessionId, async ({ tools, attempt }) => {
+      const search = (): Promise<unknown> => tools.use('search', 'c', () => ({ hits: (runs += 1) }));
+      results.push(...(await Promise.all([search(), search()])), await search());
+      if (attempt === 1) throw new Error('again');
+      problems.push(
+        await rejection(
+          tools.use('quote', 'c', () => null),
+          InvalidInputError,
+        ),
+      );
+      results.push(await tools.use('quote', 'q', () => undefined));
+    });
+
+    expect(results).toEqual([...Array.from({ length: 6 }, () => ({ hits: 1 })), null]);
+    expect(problems).toMatchObject([
+      { path: 'callId', message: 'callId is "c", which was a call of search, not of quote.' },
+    ]);
+    expect(toolsOf(await state(sessionId))).toEqual(['search', 'quote']);
+  });
+
+  it('ORC-07 an attempt that calls another tool by a stored id is told so; nothing runs', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    const ran: string[] = [];
+    await say(sessionId, async ({ tools, attempt }) => {
+      if (attempt === 1) {
+        await tools.use('search', 'c', () => void ran.push('search'));
+        throw new Error('again');
+      }
+      await rejection(
+        tools.use('cancel', 'c', () => void ran.push('cancel')),
+        InvalidInputError,
+      );
+    });
+    expect(ran).toEqual(['search']);
+    expect(await state(sessionId)).toBeNull();
+  });
+
+  it('ORC-07 an id that an earlier turn of the session recorded counts once; what it does is done', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    const ran: string[] = [];
+    for (const turn of ['first', 'second']) {
+      await say(sessionId, async ({ tools }) => {
+        if (turn === 'second') await tools.use('cancel', 'x', () => null);
+        await tools.use('search', 'c', () => void ran.push(turn));
+      });
+    }
+    expect(ran).toEqual(['first', 'second']);
+    expect(toolsOf(await state(sessionId))).toEqual(['search', 'cancel']);
+    expect(await state(sessionId)).toMatchObject({ sequenceIndex: 0 });
+  });
+
+  it('ORC-23 ORC-28 calls made at once run one after another while a sequence is under way, and side by side otherwise', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    const log: string[] = [];
+    const atOnce = ({ tools }: TurnContext, ...names: string[]): Promise<unknown[]> =>
+      Promise.all(
+        names.map((tool) =>
+          tools.use(tool, tool, async () => {
+            log.push(`${tool} begins`);
+            await new Promise((resolve) => setImmediate(resolve));
+            log.push(`${tool} ends`);
+            return tool;
+          }),
+        ),
+      );
+    await say(sessionId, async (turn) => {
+      const results = await atOnce(turn, 'search', 'quote', 'book');
+      expect(results).toEqual(['search', 'quote', 'book']);
+    });
+    expect(log).toEqual(['search begins', 'search ends', 'quote begins', 'quote ends', 'book begins', 'book ends']);
+    expect(toolsOf(await state(sessionId))).toEqual(['search', 'quote', 'book']);
+
+    // Each waits for the other one to begin.
+    const { pass: a, open: openA } = gate();
+    const { pass: b, open: openB } = gate();
+    await say(sessionId, async ({ tools, signal }) => {
+      await Promise.all([
+        tools.use('left', 'l', async () => (openA(), b(signal))),
+        tools.use('right', 'r', async () => (openB(), a(signal))),
+      ]);
+    });
+    expect(
+      toolsOf(await state(sessionId))
+        .slice(3)
+        .sort(),
+    ).toEqual(['left', 'right']);
+  });
+
+  it('ORC-28 one of those made at once that is refused, or fails, does not hold up the others', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    const outcomes: string[] = [];
+    await say(sessionId, async ({ tools }) => {
+      const results = await Promise.allSettled([
+        tools.use('search', '1', () => 'found'),
+        tools.use('book', '2', () => 'booked too early'),
+        tools.use('quote', '3', () => Promise.reject(new Error('no quote'))),
+        tools.use('quote', '4', () => 'quoted'),
+      ]);
+      outcomes.push(...results.map(({ status }) => status));
+    });
+    expect(outcomes).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled']);
+    expect((await state(sessionId))?.toolHistory).toMatchObject([
+      { tool: 'search', callId: '1', outcome: 'succeeded' },
+      { tool: 'quote', callId: '3', outcome: 'failed' },
+      { tool: 'quote', callId: '4', outcome: 'succeeded' },
+    ]);
+    expect(await state(sessionId)).toMatchObject({ sequenceIndex: 2 });
+  });
+
+  it('ORC-28 a tool may use a tool: that is recorded when it is over, before the one that used it', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    let runs = 0;
+    const { reply: text } = await say(sessionId, async (turn) => {
+      const { tools, attempt } = turn;
+      await useAll(turn, 'search');
+      const result = await tools.use('quote', 'outer', async () => {
+        const inner = await tools.use('cancel', 'inner', () => `inner ${(runs += 1)}`);
+        return `outer of ${inner}`;
+      });
+      if (attempt === 1) throw new Error('again');
+      return reply(result);
+    });
+    expect(text).toBe('outer of inner 1');
+    // The second attempt has the result of the outer one, and does not come to the inner one.
+    expect(toolsOf(await state(sessionId))).toEqual(['search', 'quote']);
+    await say(sessionId, async ({ tools }) => {
+      await tools.use('book', 'o', () => tools.use('cancel', 'i', () => null));
+    });
+    expect(toolsOf(await state(sessionId))).toEqual(['search', 'quote', 'cancel', 'book']);
+  });
+
+  it("ORC-30 a tool that throws is recorded as failed and moves nothing, and the error is the handler's to handle", async () => {
+    const { say, session, state, events } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    class Sold extends Error {}
+    const sold = new Sold('out');
+    const caught: unknown[] = [];
+    await say(sessionId, async ({ tools }) => {
+      await tools.use('search', '1', () => Promise.reject(sold)).catch((error: unknown) => caught.push(error));
+      await tools
+        .use('search', '2', () => {
+          throw sold;
+        })
+        .catch((error: unknown) => caught.push(error));
+      // The same call again is the same failure.
+      await tools.use('search', '1', () => 'never').catch((error: unknown) => caught.push(error));
+      await rejection(
+        tools.use('search', '3', () => ({ at: new Date() })),
+        StateSerializationError,
+      );
+    });
+    expect(caught).toEqual([sold, sold, sold]);
+    const after = await state(sessionId);
+    expect(after?.toolHistory.map(({ callId, outcome }) => [callId, outcome])).toEqual([
+      ['1', 'failed'],
+      ['2', 'failed'],
+      ['3', 'failed'],
+    ]);
+    expect(after).toMatchObject({ sequenceIndex: 0, recentlyUsedTools: [] });
+    await eventually(() => events.length === 3);
+    expect(events.every((event) => event.type === 'tool-recorded' && event.outcome === 'failed')).toBe(true);
+  });
+});
+
+it.each([
+  ['', 'c', 'tool'],
+  ['x'.repeat(257), 'c', 'tool'],
+  [7, 'c', 'tool'],
+  ['search', '', 'callId'],
+  ['search', undefined, 'callId'],
+  ['search', 'c'.repeat(251), 'callId'],
+])('ORC-28 refuses the tool %p with the call id %p', async (tool, callId, path) => {
+  const [memory] = LIVE_STORES;
+  const { say, session, document } = await startDesk(memory.open(), { steps: STEPS });
+  const sessionId = await session();
+  const problems: unknown[] = [];
+  await say(sessionId, async ({ tools }) => {
+    problems.push(
+      await rejection(
+        tools.use(tool as string, callId as string, () => null),
+        InvalidInputError,
+      ),
+    );
+  });
+  expect(problems).toMatchObject([{ path }]);
+  expect(await document(sessionId)).toBeNull();
+});

@@ -1,0 +1,84 @@
+import { type LoggerService } from '@nestjs/common';
+import {
+  defineOrchestrator,
+  type IntentResult,
+  OrchestrationEvents,
+  type OrchestrationEvent,
+  type OrchestrationState,
+  OrchestrationStateManager,
+  type OrchestratorConfig,
+  type SessionsAdapter,
+  type StateDocument,
+  type TurnContext,
+  type TurnResult,
+} from 'nestjs-agent-sessions';
+import { type Application, type ApplicationOptions, startApplication } from '../support/running-application.js';
+
+/** What a turn does: given with its message. */
+export type Work = (
+  turn: TurnContext,
+) => Promise<IntentResult<Record<string, unknown>>> | IntentResult<Record<string, unknown>>;
+
+export type Plan = Pick<OrchestratorConfig, 'steps' | 'onViolation' | 'tokenBudget'>;
+
+/** Retries follow at once, and nobody waits long for a lane. */
+const IMPATIENT = { retry: { attempts: 3, backoff: { delayMs: 0 } } };
+
+/** An application with an agent `desk` that has a plan. */
+export interface Desk {
+  readonly app: Application;
+  readonly manager: OrchestrationStateManager;
+  /** All that were told so far. */
+  readonly events: readonly OrchestrationEvent[];
+  readonly session: () => Promise<string>;
+  readonly say: (sessionId: string, work: Work, text?: string) => Promise<TurnResult>;
+  readonly state: (sessionId: string) => Promise<OrchestrationState | null>;
+  /** As it is stored; reading it is no access. */
+  readonly document: (sessionId: string, agent?: string) => Promise<StateDocument | null>;
+}
+
+/** Does what the message brings along. */
+export function deskOf(plan: Plan, name = 'desk'): ReturnType<typeof defineOrchestrator> {
+  return defineOrchestrator({ ...plan, name, intents: { answer: (turn) => (turn.context.work as Work)(turn) } });
+}
+
+export async function startDesk(
+  adapter: SessionsAdapter,
+  plan: Plan,
+  { turns, orchestrators = [], ...options }: ApplicationOptions = {},
+): Promise<Desk> {
+  const app = await startApplication({
+    adapter,
+    ...options,
+    orchestrators: [deskOf(plan), ...orchestrators],
+    turns: { ...IMPATIENT, ...turns },
+  });
+  const manager = app.app.get(OrchestrationStateManager, { strict: false });
+  const events: OrchestrationEvent[] = [];
+  app.app.get(OrchestrationEvents, { strict: false }).stream.subscribe((event) => events.push(event));
+  return {
+    app,
+    manager,
+    events,
+    session: app.session,
+    say: (sessionId, work, text = 'hi') => app.turns.execute('desk', text, { sessionId, context: { work } }),
+    state: (sessionId) => manager.of('desk').getState(sessionId),
+    document: (sessionId, agent = 'desk') =>
+      app.adapter.state.get({ namespace: 'orchestration-state', scope: agent, sessionId, key: 'state' }),
+  };
+}
+
+/** Uses tools one after another, each once: the call's id is the tool and its place. */
+export async function useAll(turn: TurnContext, ...tools: string[]): Promise<void> {
+  for (const [at, tool] of tools.entries()) await turn.tools.use(tool, `${turn.id} ${at} ${tool}`, () => `did ${tool}`);
+}
+
+export function toolsOf(state: { readonly toolHistory: readonly { readonly tool: string }[] } | null): string[] {
+  return state ? state.toolHistory.map(({ tool }) => tool) : [];
+}
+
+/** A logger that keeps warnings. */
+export function keepWarnings(): LoggerService & { readonly warnings: string[] } {
+  const warnings: string[] = [];
+  return { warnings, log: () => {}, error: () => {}, warn: (message: unknown) => warnings.push(String(message)) };
+}

@@ -1,0 +1,221 @@
+import {
+  type OrchestrationStep,
+  type SessionsAdapter,
+  StoreUnavailableError,
+  type TurnContext,
+  TurnCancelledError,
+  TurnContextFactory,
+  TurnFailedError,
+} from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
+import { gate, LASTING_STORES, LIVE_STORES, rejection } from '../support/running-application.js';
+import { startDesk, toolsOf, useAll } from './turn-desk.js';
+
+const STEPS: readonly OrchestrationStep[] = [
+  { name: 'booking', isDefault: true, sequence: ['search', 'quote', 'book'], onComplete: 'paying' },
+  { name: 'paying', sequence: ['pay', 'mail'] },
+];
+
+describe.each(LIVE_STORES)('what turns do with their plan is stored by their settlement, over $name', ({ open }) => {
+  it('ORC-30 in the same commit: nobody sees any of it before, and everybody all of it after', async () => {
+    const { say, session, state, document, manager } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    await say(sessionId, (turn) => useAll(turn, 'search'));
+    const before = await state(sessionId);
+    const { pass, open: release } = gate();
+    const seen: unknown[] = [];
+
+    const running = say(sessionId, async (turn) => {
+      await useAll(turn, 'quote', 'book', 'pay');
+      seen.push(turn.tools.activeStep?.name, toolsOf(turn.tools.state));
+      await pass();
+    });
+    await eventually(() => seen.length > 0);
+    const during = await state(sessionId);
+    release();
+    await running;
+
+    expect(seen).toEqual(['paying', ['search', 'quote', 'book', 'pay']]);
+    expect({ ...during, lastAccessed: 0 }).toEqual({ ...before, lastAccessed: 0 });
+    expect(await state(sessionId)).toMatchObject({
+      version: before!.version + 1,
+      activeStep: 'paying',
+      sequenceIndex: 1,
+      progress: { booking: 0 },
+    });
+    expect(toolsOf(await state(sessionId))).toEqual(['search', 'quote', 'book', 'pay']);
+    expect((await document(sessionId))?.batches).toHaveLength(2);
+    expect(await manager.of('desk').toAIOrchestrationState(sessionId)).toMatchObject({ allowedTools: ['mail'] });
+  });
+
+  it('ORC-30 without a trip to the store of its own, in the first turn and in later ones', async () => {
+    const calls: string[] = [];
+    const { app, session, say } = await startDesk(
+      recordingAdapter(open(), calls),
+      { steps: STEPS },
+      { turns: { reconcileMs: 3_600_000 } },
+    );
+    const sessionId = await session();
+    for (const tools of [['search', 'quote'], ['book'], []]) {
+      calls.length = 0;
+      await say(sessionId, async (turn) => {
+        await useAll(turn, ...tools);
+        turn.usage.add({ totalTokens: 1 });
+        turn.usage.assertWithinBudget();
+        turn.tools.allowed(['pay']);
+      });
+      await eventually(() => calls.includes('turns.settle'));
+      const trips = calls.filter((call) => /^(state|turns\.(claim|saveStep|settle))/.test(call));
+      expect(trips).toEqual(['turns.claim', ...tools.map(() => 'turns.saveStep'), 'turns.settle']);
+    }
+    calls.length = 0;
+    await app.turns.list({ sessionId });
+    expect(calls.filter((call) => call.startsWith('state.'))).toEqual([]);
+  });
+
+  it('ORC-30 or not at all: of turns that fail or are cancelled nothing stays', async () => {
+    const { app, say, session, document } = await startDesk(open(), { steps: STEPS });
+    const [fresh, used] = [await session(), await session()];
+    await say(used, (turn) => useAll(turn, 'search'));
+    const before = await document(used);
+
+    for (const sessionId of [fresh, used]) {
+      const fail = say(sessionId, async (turn) => {
+        turn.usage.add({ totalTokens: 5 });
+        await useAll(turn, sessionId === fresh ? 'search' : 'quote');
+        throw new Error('after the tool');
+      });
+      expect(await app.turns.get((await rejection(fail, TurnFailedError)).turnId)).toMatchObject({ failures: 3 });
+
+      const { pass } = gate();
+      const reached: string[] = [];
+      const cancelled = say(sessionId, async (turn) => {
+        await useAll(turn, sessionId === fresh ? 'search' : 'quote');
+        reached.push(turn.id);
+        await pass(turn.signal);
+      });
+      const [id] = await eventually(() => (reached.length > 0 ? reached : null));
+      const told = rejection(cancelled, TurnCancelledError);
+      if (sessionId === fresh) await app.turns.cancel(id);
+      // A later message takes its place: what the running turn said stays, and nothing of what it did with its plan.
+      else await app.turns.execute('desk', 'next', { sessionId, whenBusy: 'interrupt', context: { work: () => 'ok' } });
+      await told;
+    }
+
+    expect(await document(fresh)).toBeNull();
+    const after = await document(used);
+    expect(after).toMatchObject({ version: before!.version, batches: before!.batches, value: before!.value });
+  });
+
+  it('ORC-30 a turn that is tried again neither runs a tool again nor advances twice', async () => {
+    const { say, session, state, events } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    const ran: string[] = [];
+    const indices: number[] = [];
+    const use = ({ tools, id }: TurnContext, tool: string): Promise<string> =>
+      tools.use(tool, `${id}-${tool}`, () => (ran.push(tool), `${tool} of ${ran.length}`));
+    const results: string[] = [];
+
+    await say(sessionId, async (turn) => {
+      results.push(await use(turn, 'search'), await use(turn, 'quote'));
+      indices.push(turn.tools.state.sequenceIndex);
+      if (turn.attempt === 1) throw new Error('in between');
+      results.push(await use(turn, 'book'));
+      if (turn.attempt === 2) throw new Error('at the end');
+    });
+
+    expect(ran).toEqual(['search', 'quote', 'book']);
+    expect(indices).toEqual([2, 2, 2]);
+    expect(new Set(results)).toEqual(new Set(['search of 1', 'quote of 2', 'book of 3']));
+    expect(await state(sessionId)).toMatchObject({ version: 1, activeStep: 'paying', sequenceIndex: 0 });
+    expect(toolsOf(await state(sessionId))).toEqual(['search', 'quote', 'book']);
+    await eventually(() => events.some(({ type }) => type === 'step-changed'));
+    expect(events.filter(({ type }) => type === 'tool-recorded')).toHaveLength(3);
+  });
+
+  it('ORC-30 TRN-13 nor does one that waited for a signal between two tools', async () => {
+    const { app, say, session, state, document } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    const ran: string[] = [];
+    const running = say(sessionId, async (turn) => {
+      turn.usage.add({ totalTokens: 7 });
+      await turn.tools.use('search', 's', () => void ran.push('search'));
+      const { go } = await turn.waitFor<{ go: string }>('go');
+      expect(turn.tools.state).toMatchObject({ sequenceIndex: 1, cumulativeTokenUsage: { totalTokens: 7 } });
+      await turn.tools.use('quote', 'q', () => void ran.push(`quote ${go}`));
+    });
+    const [{ id }] = await eventually(async () => {
+      const waiting = await app.turns.list({ sessionId, status: 'waiting' });
+      return waiting.length > 0 ? waiting : null;
+    });
+    expect(await document(sessionId)).toBeNull();
+    await app.turns.signal(id, 'go', { go: 'now' });
+    await running;
+
+    expect(ran).toEqual(['search', 'quote now']);
+    expect(await state(sessionId)).toMatchObject({
+      version: 1,
+      sequenceIndex: 2,
+      cumulativeTokenUsage: { totalTokens: 7 },
+    });
+  });
+});
+
+/** SQLite has one worker process at a time. */
+const SHARED_STORES = LASTING_STORES.filter(({ name }) => name !== 'sqlite');
+
+describe.each(SHARED_STORES)('a worker that lost its turn, over $name', ({ create }) => {
+  it('ORC-30 TRN-15 leaves nothing of what it did with the plan, and runs no further tool', async () => {
+    const open = create();
+    const stalled = await startDesk(oneTurnOnly(open()), { steps: STEPS }, { turns: { leaseMs: 300 } });
+    const sessionId = await stalled.session();
+    const ran: string[] = [];
+    const { pass, open: wakeUp } = gate();
+    const problems: unknown[] = [];
+    const signals: AbortSignal[] = [];
+    const work = (name: string) => async (turn: TurnContext) => {
+      const use = (tool: string) => turn.tools.use(tool, tool, () => void ran.push(`${name} ${tool}`));
+      await use('search');
+      signals.push(turn.signal);
+      if (name === 'stalled') await pass();
+      await use('quote').catch((error: unknown) => problems.push(error));
+    };
+    const { id } = await stalled.app.turns.submit('desk', 'hi', { sessionId, context: { work: work('stalled') } });
+    await eventually(() => ran.length === 1);
+
+    const contexts = { provide: TurnContextFactory, useValue: { create: () => ({ work: work('other') }) } };
+    const other = await startDesk(open(), { steps: STEPS }, { providers: [contexts] });
+    expect(await other.app.turns.result(id)).toMatchObject({ status: 'awaiting-input' });
+    await eventually(() => signals[0].aborted);
+    wakeUp();
+    await eventually(() => problems.length > 0);
+
+    expect(ran).toEqual(['stalled search', 'other quote']);
+    expect(toolsOf(await other.state(sessionId))).toEqual(['search', 'quote']);
+    expect(stalled.events).toEqual([]);
+  });
+});
+
+/** A process that gets one turn, and then stands still: the lease lapses. */
+function oneTurnOnly(adapter: SessionsAdapter): SessionsAdapter {
+  let claimed = false;
+  const claim: SessionsAdapter['turns']['claim'] = async (...args) => {
+    if (claimed) throw new StoreUnavailableError('out of reach');
+    const turn = await adapter.turns.claim(...args);
+    claimed = turn !== null;
+    return turn;
+  };
+  const renew = (): Promise<never> => Promise.reject(new StoreUnavailableError('out of reach'));
+  return overlay(adapter, { turns: overlay(adapter.turns, { claim, renew }) });
+}
+
+function overlay<T extends object>(target: T, over: Partial<T>): T {
+  return new Proxy(target, {
+    get: (_, key) => {
+      if (Object.hasOwn(over, key)) return over[key as keyof T];
+      const value: unknown = Reflect.get(target, key);
+      return typeof value === 'function' ? (value as () => unknown).bind(target) : value;
+    },
+  });
+}

@@ -85,5 +85,5 @@ function shapeOf(orchestrator: string | OrchestratorRef): OrchestratorOptions<ob
 function optionsOf(orchestrator: OrchestratorRef): Partial<OrchestratorOptions<object>> {
   if (typeof orchestrator === 'function') return orchestratorOptions(orchestrator) ?? {};
   const definition: Partial<OrchestratorDefinition> = orchestrator;
-  return { ...definition, ...definition.plan } as Partial<OrchestratorOptions<object>>;
+  return { ...definition, ...definition.plan };
 }

@@ -16,6 +16,8 @@ const QUEUE = 'must be a TurnQueue with ring, process, pause, resume and close.'
 const POLICIES = 'must be one of enqueue, reject, interrupt, rollback, latest, replace.';
 const integer = (min: number, max: number) => `must be an integer from ${min} to ${max}.`;
 const TTL = integer(1, 3_153_600_000);
+const TTL_OR_NEVER = 'must be never, or an integer from 1 to 3153600000.';
+const NAME = 'must be 1 to 256 characters without control characters or lone surrogates.';
 const FALSE_OR_MS = 'must be false or an integer from 1 to 2147483647.';
 const FALSE_OR_SECONDS = 'must be false or a whole number of seconds from 1 to 3153600000.';
 const MS = integer(0, 2_147_483_647);
@@ -82,6 +84,21 @@ const WRONG: readonly [unknown, string, string, string][] = [
   ],
   [{ turns: { retry: { backoff: { delayMs: -1 } } } }, 'turns.retry.backoff.delayMs', MS, '-1'],
   [{ turns: { retry: { backoff: { maxDelayMs: 2 ** 31 } } } }, 'turns.retry.backoff.maxDelayMs', MS, '2147483648'],
+  [{ orchestration: false }, 'orchestration', 'must be an object.', 'false'],
+  [{ orchestration: { namespace: '' } }, 'orchestration.namespace', NAME, "''"],
+  [{ orchestration: { namespace: 'a\nb' } }, 'orchestration.namespace', NAME, "'a\\nb'"],
+  [{ orchestration: { ttlSeconds: 0 } }, 'orchestration.ttlSeconds', TTL_OR_NEVER, '0'],
+  [{ orchestration: { ttlSeconds: -1 } }, 'orchestration.ttlSeconds', TTL_OR_NEVER, '-1'],
+  [{ orchestration: { ttlSeconds: 'forever' } }, 'orchestration.ttlSeconds', TTL_OR_NEVER, "'forever'"],
+  [
+    { orchestration: { cleanup: { enabled: true } } },
+    'orchestration.cleanup',
+    'must be a boolean.',
+    '{ enabled: true }',
+  ],
+  [{ orchestration: { maxSessions: 0 } }, 'orchestration.maxSessions', integer(1, 1_000_000_000), '0'],
+  [{ orchestration: { recentTools: 1001 } }, 'orchestration.recentTools', integer(1, 1000), '1001'],
+  [{ orchestration: { steps: [] } }, 'orchestration.steps', 'is not a known key.', '[]'],
   [{ tllSeconds: 60 }, 'tllSeconds', 'is not a known key.', '60'],
 ];
 
@@ -119,6 +136,15 @@ describe('the options of SessionsModule', () => {
     await expect(start).rejects.toThrow(new SessionsConfigurationError(`SessionsModule: ${message}`));
   });
 
+  it('NST-03 ORC-12 stops the start when a factory makes wrong options of orchestration', async () => {
+    const useFactory = (): SessionsModuleOptions => ({ orchestration: { ttlSeconds: 1.5 } });
+
+    const start = startApplication({ imports: [SessionsModule.forRootAsync({ useFactory })] });
+
+    const message = `SessionsModule: The option orchestration.ttlSeconds ${TTL_OR_NEVER} It is 1.5.`;
+    await expect(start).rejects.toThrow(new SessionsConfigurationError(message));
+  });
+
   it.each(['__proto__', 'constructor', 'hasOwnProperty', 'toString'])(
     'NST-03 refuses an option named %s, which every object seems to have',
     async (name) => {
@@ -138,6 +164,7 @@ describe('the options of SessionsModule', () => {
       { ttlSeconds: 1, maxSurfacesPerSession: 1000, turns: { retry: { attempts: 1, backoff: { delayMs: 0 } } } },
       { sweep: { cron: '*/10 * * * * *', enabled: false } },
       { sweep: false },
+      { orchestration: { namespace: 'o', ttlSeconds: 'never', cleanup: false, maxSessions: 1, recentTools: 1000 } },
     ];
 
     for (const option of options) {

@@ -93,7 +93,7 @@ describe.each(LIVE_STORES)('a state that is changed while a turn runs, over $nam
     expect(await document(used)).toBeNull();
   });
 
-  it('ORC-30 SES-09 a session that is erased while its turn runs stays erased, and its state with it', async () => {
+  it('ORC-30 SES-11 a session that is erased while its turn runs stays erased, and its state with it', async () => {
     const desk = await startDesk(open(), { steps: STEPS });
     const { app, session, say, document } = desk;
     const sessionId = await session();

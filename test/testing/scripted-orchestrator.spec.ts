@@ -3,7 +3,10 @@ import { readFile } from 'node:fs/promises';
 import {
   defineOrchestrator,
   getOrchestratorToken,
+  Intent,
   InvalidInputError,
+  OrchestrationStateManager,
+  Orchestrator,
   type OrchestratorHandle,
   outcome,
   PermanentTurnError,
@@ -132,6 +135,64 @@ describe('scriptedOrchestrator', () => {
     expect(await handle(SupportDesk).execute('hi', { sessionId })).toMatchObject({ reply: 'Scripted.' });
     expect(handle(counter)).toMatchObject({ name: 'counter', version: '7' });
     expect(await handle(counter).execute('hi', { sessionId })).toMatchObject({ reply: '42' });
+  });
+
+  it('NST-26 ORC-28 keeps the plan of the orchestrator whose place it takes, a class or a definition', async () => {
+    const plan = {
+      steps: [{ name: 'refund', isDefault: true, sequence: ['search', 'pay'] }],
+      onViolation: 'warn',
+      tokenBudget: 10,
+    } as const;
+    @Orchestrator({ name: 'refunds', ...plan })
+    class Refunds {
+      @Intent()
+      answer(): void {}
+    }
+    const trips = defineOrchestrator({ name: 'trips', ...plan, onViolation: 'reject', intents: { answer: () => {} } });
+    const early: ScriptedAnswer = async ({ tools, usage }) => {
+      usage.add({ totalTokens: 10 });
+      return tools.use('pay', 'p', () => `paid in ${tools.activeStep?.name}`);
+    };
+    const app = await create({
+      orchestrators: [
+        scriptedOrchestrator(Refunds, [early, ({ usage }) => usage.assertWithinBudget()]),
+        scriptedOrchestrator(trips, [early, ({ tools }) => tools.use('search', 's', () => 'found')]),
+        scriptedOrchestrator('free', [early]),
+      ],
+    });
+    const chat = (orchestrator: string) => app.conversation({ userId: 'ann', orchestrator });
+    const [refunds, trip, free] = [await chat('refunds'), await chat('trips'), await chat('free')];
+
+    expect(await refunds.say('pay')).toMatchObject({ reply: 'paid in refund' });
+    expect(await rejection(refunds.say('more'), TurnFailedError)).toMatchObject({
+      failure: { code: 'TOKEN_BUDGET_EXCEEDED' },
+    });
+    expect(await rejection(trip.say('pay'), TurnFailedError)).toMatchObject({ failure: { code: 'TOOL_NOT_ALLOWED' } });
+    expect(await trip.say('search')).toMatchObject({ reply: 'found' });
+    expect(await free.say('pay')).toMatchObject({ reply: 'paid in undefined' });
+    const states = app.get(OrchestrationStateManager).of(trips);
+    expect(await states.getState(trip.sessionId)).toMatchObject({ activeStep: 'refund', sequenceIndex: 1 });
+  });
+
+  it('NST-26 ORC-28 a definition with another plan, or none, takes the place with its own', async () => {
+    const steps = [{ name: 'refund', isDefault: true, sequence: ['search', 'pay'] }];
+    @Orchestrator({ name: 'refunds', steps })
+    class Refunds {
+      @Intent()
+      answer(): void {}
+    }
+    const pay: ScriptedAnswer = ({ tools }) => tools.use('pay', 'p', () => 'paid');
+    const feature = SessionsModule.forFeature([Refunds]);
+    const planless = await create({ imports: [feature], orchestrators: [scriptedOrchestrator('refunds', [pay])] });
+    const other = defineOrchestrator({
+      name: 'refunds',
+      steps: [{ name: 'other', isDefault: true }],
+      intents: { answer: ({ tools }) => tools.activeStep?.name },
+    });
+    const replanned = await create({ imports: [feature], orchestrators: [other] });
+
+    expect(await (await planless.conversation({ userId: 'ann' })).say('pay')).toMatchObject({ reply: 'paid' });
+    expect(await (await replanned.conversation({ userId: 'ann' })).say('pay')).toMatchObject({ reply: 'other' });
   });
 
   it('NST-26 is a definition for SessionsModule.forFeature, too', async () => {

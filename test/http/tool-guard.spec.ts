@@ -1,0 +1,180 @@
+import 'reflect-metadata';
+import { Controller, Post, UseGuards } from '@nestjs/common';
+import {
+  CurrentSession,
+  defineStepPlan,
+  memoryAdapter,
+  OrchestrationService,
+  OrchestrationStateManager,
+  RequireTool,
+  type Session,
+  SessionGuard,
+  SessionsModule,
+  SessionStore,
+  ToolGuard,
+  UseSession,
+} from 'nestjs-agent-sessions';
+import request from 'supertest';
+import { HeaderAuthGuard, type HttpApp, PLATFORMS } from './http-app.js';
+
+const SALES = defineStepPlan({
+  agent: 'sales',
+  steps: [{ name: 'booking', isDefault: true, sequence: ['search', 'book'], availableTools: { denied: ['refund'] } }],
+});
+const SUPPORT = defineStepPlan({
+  agent: 'support',
+  steps: [
+    { name: 'refunds', isDefault: true, availableTools: { allowed: ['refund*', 'search'], denied: ['refund_all'] } },
+  ],
+});
+const LENIENT = defineStepPlan({ ...configOf(SALES), onViolation: 'warn' });
+
+@Controller('tools')
+@UseGuards(HeaderAuthGuard, SessionGuard, ToolGuard)
+@UseSession()
+class ToolsController {
+  constructor(private readonly orchestration: OrchestrationService) {}
+
+  @Post('search')
+  @RequireTool('search')
+  async search(@CurrentSession() session: Session): Promise<{ ran: string }> {
+    await this.orchestration.processToolUsage(session.id, 'search');
+    return { ran: 'search' };
+  }
+
+  @Post('book')
+  @RequireTool('book')
+  book(): { ran: string } {
+    return { ran: 'book' };
+  }
+
+  @Post('open')
+  open(): { ran: string } {
+    return { ran: 'open' };
+  }
+}
+
+@Controller('agents')
+@UseGuards(HeaderAuthGuard, SessionGuard, ToolGuard)
+@UseSession()
+@RequireTool({ tool: 'refund', agent: SUPPORT })
+class AgentsController {
+  @Post('refund')
+  refund(): { ran: string } {
+    return { ran: 'refund' };
+  }
+
+  @Post('refund-all')
+  @RequireTool({ tool: 'refund_all', agent: 'support' })
+  refundAll(): { ran: string } {
+    return { ran: 'refund_all' };
+  }
+
+  @Post('sales-refund')
+  @RequireTool({ tool: 'refund', agent: 'sales' })
+  salesRefund(): { ran: string } {
+    return { ran: 'refund' };
+  }
+
+  @Post('whose')
+  @RequireTool('refund')
+  whose(): { ran: string } {
+    return { ran: 'refund' };
+  }
+}
+
+@Controller('sessionless')
+@UseGuards(HeaderAuthGuard, ToolGuard)
+class SessionlessController {
+  @Post('book')
+  @RequireTool('book')
+  book(): { ran: string } {
+    return { ran: 'book' };
+  }
+
+  @Post('open')
+  open(): { ran: string } {
+    return { ran: 'open' };
+  }
+}
+
+function configOf({ agent, steps }: typeof SALES): Parameters<typeof defineStepPlan>[0] {
+  return { agent, steps };
+}
+
+describe.each(PLATFORMS)('the tool guard on $name', ({ start }) => {
+  let app: HttpApp;
+  let sessionId: string;
+
+  async function startWith(plans: readonly (typeof SALES)[]): Promise<void> {
+    app = await start({
+      imports: [
+        SessionsModule.forRoot({ adapter: memoryAdapter(), sweep: false }),
+        SessionsModule.forFeature([...plans]),
+      ],
+      controllers: [ToolsController, AgentsController, SessionlessController],
+    });
+    ({ id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' }));
+  }
+
+  afterEach(() => app.close());
+
+  const post = (path: string) =>
+    request(app.getHttpServer()).post(path).set('x-user-id', 'ann').set('x-session-id', sessionId);
+
+  it('ORC-28 NST-15 answers 403 with the stable body while the plan does not allow the tool, and lets it through when it does', async () => {
+    await startWith([SALES]);
+    const refused = await post('/tools/book').expect(403);
+    expect(refused.body).toEqual({
+      statusCode: 403,
+      code: 'TOOL_NOT_ALLOWED',
+      message: 'The tool book is not allowed in step booking. Allowed now: search.',
+      sessionId,
+    });
+    const problem = await post('/tools/book').set('accept', 'application/problem+json').expect(403);
+    expect(JSON.parse(problem.text)).toMatchObject({ title: 'TOOL_NOT_ALLOWED', status: 403, sessionId });
+
+    expect((await post('/tools/search').expect(201)).body).toEqual({ ran: 'search' });
+    expect((await post('/tools/book').expect(201)).body).toEqual({ ran: 'book' });
+    // It checks, and records nothing.
+    expect(await app.get(OrchestrationStateManager).getState(sessionId)).toMatchObject({ sequenceIndex: 1 });
+    await post('/tools/search').expect(403);
+    await post('/tools/open').expect(201);
+  });
+
+  it('ORC-28 lets everything through that the plan only warns of, and whatever an agent without a plan uses', async () => {
+    await startWith([LENIENT]);
+    await post('/tools/book').expect(201);
+    await app.close();
+    await startWith([]);
+    await post('/tools/book').expect(201);
+    expect(await app.get(OrchestrationStateManager).getState(sessionId)).toBeNull();
+  });
+
+  it('ORC-28 ORC-02 asks the plan of the agent that it is told; of several, without one, it says that one is missing', async () => {
+    await startWith([SALES, SUPPORT]);
+    expect((await post('/agents/refund').expect(201)).body).toEqual({ ran: 'refund' });
+    expect((await post('/agents/refund-all').expect(403)).body).toMatchObject({
+      message: 'The tool refund_all is not allowed in step refunds. Allowed now: refund*, search, but not refund_all.',
+    });
+    expect((await post('/agents/sales-refund').expect(403)).body).toMatchObject({ code: 'TOOL_NOT_ALLOWED' });
+    const unclear = await post('/agents/whose').expect(400);
+    expect(unclear.body).toMatchObject({ code: 'INVALID_INPUT' });
+    expect((unclear.body as { message: string }).message).toContain('sales, support have plans');
+  });
+
+  it('ORC-28 without a session of the request it is a mistake of the application, and nothing runs', async () => {
+    await startWith([SALES]);
+    const errors: string[] = [];
+    app.useLogger({ log: () => {}, warn: () => {}, error: (message: unknown) => errors.push(String(message)) });
+    const answer = await post('/sessionless/book').expect(500);
+    expect(errors.join()).toContain(
+      'SessionlessController.book requires the tool book of a session, and there is none: add @UseSession() to it, and ' +
+        'SessionGuard before ToolGuard.',
+    );
+    expect(answer.body).toEqual({ statusCode: 500, code: 'CONFIGURATION', message: 'Internal server error' });
+    await post('/sessionless/open').expect(201);
+    // A stranger learns nothing of the plan.
+    await post('/tools/book').set('x-user-id', 'eve').expect(404);
+  });
+});

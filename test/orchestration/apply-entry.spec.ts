@@ -158,6 +158,7 @@ describe('the active step', () => {
     expect(isMet(conditions({ type: 'tool_count', value: 'a', count: 2 }), 'a', 'b', 'a')).toBe(true);
     expect(isMet(conditions({ type: 'tool_count', value: 'a', count: 2 }), 'a', 'b')).toBe(false);
     expect(isMet(conditions({ type: 'tool_failed', value: 'a' }), 'a!', 'b')).toBe(true);
+    expect(isMet(conditions({ type: 'tool_failed', value: 'a' }), 'a!')).toBe(true);
     expect(isMet(conditions({ type: 'tool_failed', value: 'a', count: 2 }), 'a!', 'b')).toBe(false);
     expect(isMet(conditions({ type: 'tool_count', value: 'a', count: 1 }), 'a!', 'b')).toBe(false);
   });

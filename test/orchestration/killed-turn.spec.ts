@@ -24,7 +24,7 @@ async function startWorker(store: StoreOptions): Promise<{ child: ChildProcess; 
   const child = fork(PROGRAM, [JSON.stringify({ store, steps: STEPS })], { execArgv: [] });
   workers.push(child);
   const said: string[] = [];
-  child.on('message', (message) => said.push(String(message)));
+  child.on('message', (message) => said.push(message as string));
   await eventually(() => said.includes('ready'), { limitMs: 30_000 });
   return { child, said };
 }

@@ -29,9 +29,8 @@ export class ReferencePlan {
     const byDefault = this.steps.find((step) => step.isDefault)?.name;
     this.active ??= byDefault;
     this.history.push({ tool, step: this.active, failed });
-    if (failed) return;
     const step = this.steps.find(({ name }) => name === this.active);
-    if (step?.sequence) {
+    if (step?.sequence && !failed) {
       if (step.resetSequenceOn?.includes(tool)) this.done[step.name] = 0;
       const index = this.done[step.name] ?? 0;
       const item = step.sequence.findIndex((each, at) => at >= index && names(each).includes(tool));

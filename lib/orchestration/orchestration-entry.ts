@@ -21,7 +21,8 @@ export type OrchestrationEntry =
     }
   /** The active step is looked for anew. */
   | { readonly type: 'evaluate'; readonly plan: string; readonly facts: readonly string[] }
-  | { readonly type: 'step'; readonly step: string | null }
+  /** With a plan the default step is left, when no other one was active. */
+  | { readonly type: 'step'; readonly step: string | null; readonly plan?: string }
   | { readonly type: 'advance'; readonly plan?: string }
   /** The sequence of the active step starts over. */
   | { readonly type: 'restart'; readonly plan?: string }

@@ -85,7 +85,9 @@ export class OrchestrationStateManager {
    */
   async setActiveStep(sessionId: string, step: string | undefined): Promise<OrchestrationState | null> {
     this.assertStep(step);
-    const appended = await this.states.append(sessionId, [{ type: 'step', step: step ?? null }]);
+    const { states } = this;
+    const plan = step !== undefined && states.plan && { plan: states.plan.signature };
+    const appended = await states.append(sessionId, [{ type: 'step', step: step ?? null, ...plan }]);
     return appended && appended.state;
   }
 

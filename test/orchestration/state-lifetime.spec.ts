@@ -1,0 +1,205 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { jest } from '@jest/globals';
+import {
+  createOrchestrationStateManager,
+  memoryAdapter,
+  OrchestrationStateManager,
+  type SessionsAdapter,
+  SessionsConfigurationError,
+} from 'nestjs-agent-sessions';
+import { SessionSweeper } from '../../lib/maintenance/session-sweeper.service.js';
+import { mintId } from '../../lib/common/ids.js';
+import { eventually } from '../support/eventually.js';
+import { describeStores, orchestrate } from '../support/orchestration.js';
+import { LIVE_STORES, startApplication } from '../support/running-application.js';
+
+const HUNDRED_YEARS = 3_153_600_000;
+const NEW_YEAR = '0 0 1 1 *';
+
+describeStores('how long states live', (store) => {
+  const idle = (ttlSeconds: number | 'never') => orchestrate(store(), { ttlSeconds }).states;
+
+  it('ORC-12 ORC-03 a state is gone when nobody has used it for so long, and not before', async () => {
+    const [used, read, left, lasting] = [mintId(), mintId(), mintId(), mintId()];
+    const states = idle(1);
+    const begun = performance.now();
+    await Promise.all([used, read, left].map((id) => states.addUsedTool(id, 'search')));
+    await idle('never').addUsedTool(lasting, 'search');
+    while (performance.now() - begun < 1400) {
+      await delay(200);
+      expect(await states.getState(read)).toMatchObject({ version: 1, ttl: 1000 });
+      expect(await states.advanceSequence(used)).toMatchObject({ ttl: 1000 });
+    }
+
+    expect(await states.getState(left)).toBeNull();
+    expect(await states.updateState(left, { sequenceIndex: 1 })).toBeNull();
+    expect(await states.setActiveStep(left, 'ask')).toBeNull();
+    expect(await states.advanceSequence(left)).toBeNull();
+    expect(await states.removeSession(left)).toBe(false);
+    expect(await states.addUsedTool(left, 'book')).toMatchObject({ version: 1, recentlyUsedTools: ['book'] });
+    expect(await idle('never').getState(lasting)).toMatchObject({ recentlyUsedTools: ['search'], ttl: 'never' });
+  });
+
+  it('ORC-12 never and a hundred years', async () => {
+    const sessionId = mintId();
+    expect(await idle('never').addUsedTool(sessionId, 'search')).toMatchObject({ ttl: 'never' });
+    expect(await idle(HUNDRED_YEARS).getState(sessionId)).toMatchObject({ ttl: HUNDRED_YEARS * 1000, version: 1 });
+    expect(await idle(HUNDRED_YEARS).addUsedTool(sessionId, 'book')).toMatchObject({ ttl: HUNDRED_YEARS * 1000 });
+    expect(await idle('never').getState(sessionId)).toMatchObject({ ttl: 'never', recentlyUsedTools: ['book', 'search'] });
+  });
+});
+
+const BRIEF_MS = 100;
+
+/** A state that lives shorter than an option can say. */
+async function makeBrief({ state }: SessionsAdapter, namespace: string, scope: string, id: string): Promise<void> {
+  const address = { namespace, scope, sessionId: id, key: 'state' };
+  await state.append(address, { id: mintId(), entries: [], initial: {}, ttlMs: BRIEF_MS });
+}
+
+const START = performance.timeOrigin;
+
+/** The clock of a store that is no part of this process, whatever is done to that of the process. */
+const ownClock = (): number => Math.floor(START + performance.now());
+
+describe.each(LIVE_STORES)('a process whose clock jumps: $name', ({ name, open }) => {
+  const store = name === 'memory' ? memoryAdapter({ clock: ownClock }) : open();
+
+  beforeAll(() => store.init?.());
+  afterEach(() => jest.restoreAllMocks());
+  afterAll(() => store.close?.());
+
+  it.each([
+    ['forward', 400],
+    ['back', -400],
+  ])('ORC-12 lives by the store’s clock when its own jumps %s by years', async (_, days) => {
+    const [lasting, brief] = [mintId(), mintId()];
+    const { states } = orchestrate(store, { ttlSeconds: 3600 });
+    const before = (await states.addUsedTool(lasting, 'search'))!;
+    await makeBrief(store, 'orchestration-state', 'default', brief);
+    const now = Date.now.bind(Date);
+    jest.spyOn(Date, 'now').mockImplementation(() => now() + days * 86_400_000);
+
+    const read = (await states.getState(lasting))!;
+    expect(read).toEqual({ ...before, lastAccessed: expect.any(Number) });
+    expect(read.lastAccessed - before.lastAccessed).toBeLessThan(60_000);
+    const used = await states.addUsedTool(lasting, 'book');
+    expect(Math.abs(used.lastAccessed - before.lastAccessed)).toBeLessThan(60_000);
+    expect(Math.abs(Date.parse(used.toolHistory[1].at) - before.lastAccessed)).toBeLessThan(60_000);
+    await delay(2 * BRIEF_MS);
+    expect(await states.getState(brief)).toBeNull();
+    await states.cleanupExpired();
+    expect(await states.getState(lasting)).toMatchObject({ recentlyUsedTools: ['book', 'search'] });
+  });
+});
+
+describe('how long states are to live', () => {
+  const { SESSION_TTL_SECONDS: before } = process.env;
+
+  afterEach(() => {
+    if (before === undefined) delete process.env.SESSION_TTL_SECONDS;
+    else process.env.SESSION_TTL_SECONDS = before;
+  });
+
+  async function ttl(ttlSeconds?: number | string): Promise<{ factory: unknown; nest: unknown }> {
+    const states = createOrchestrationStateManager({ cleanup: { enabled: false }, ...(ttlSeconds !== undefined && { ttlSeconds }) });
+    const { app } = await startApplication({ orchestration: ttlSeconds === undefined ? {} : { ttlSeconds } });
+    const ttlOf = async (of: OrchestrationStateManager) => (await of.getOrCreateState())?.ttl;
+    return { factory: await ttlOf(states), nest: await ttlOf(app.get(OrchestrationStateManager)) };
+  }
+
+  it.each<[string, string | undefined, number | string | undefined, number | 'never']>([
+    ['a day by default', undefined, undefined, 86_400_000],
+    ['as the environment says', '7200', undefined, 7_200_000],
+    ['as the option says, whatever the environment does', '7200', 60, 60_000],
+    ['as the option says in digits', '7200', '60', 60_000],
+    ['never to end, as the option says', '7200', 'never', 'never'],
+  ])('ORC-12 %s', async (_, environment, option, expected) => {
+    delete process.env.SESSION_TTL_SECONDS;
+    if (environment !== undefined) process.env.SESSION_TTL_SECONDS = environment;
+
+    expect(await ttl(option)).toEqual({ factory: expected, nest: expected });
+  });
+
+  it.each(['0', '-1', '1.5', '', ' 60', '1e3', 'never', 'soon', '3153600001'])(
+    'ORC-12 the start fails with SESSION_TTL_SECONDS=%j',
+    async (environment) => {
+      process.env.SESSION_TTL_SECONDS = environment;
+      const wrong = /SESSION_TTL_SECONDS must be an integer from 1 to 3153600000/;
+      expect(() => createOrchestrationStateManager()).toThrow(SessionsConfigurationError);
+      expect(() => createOrchestrationStateManager()).toThrow(wrong);
+      await expect(startApplication({})).rejects.toThrow(wrong);
+    },
+  );
+
+  it.each([0, -1, 1.5, NaN, Infinity, '', '0', '-1', 'ever', ' 60', true, {}, HUNDRED_YEARS + 1])(
+    'ORC-12 the start fails with ttlSeconds: %j',
+    async (ttlSeconds) => {
+      const options = { ttlSeconds: ttlSeconds as number };
+      expect(() => createOrchestrationStateManager(options)).toThrow(SessionsConfigurationError);
+      expect(() => createOrchestrationStateManager(options)).toThrow(/ttlSeconds must be never, or an integer/);
+      await expect(startApplication({ orchestration: options })).rejects.toThrow(/orchestration\.ttlSeconds must be never/);
+    },
+  );
+});
+
+describe.each(LIVE_STORES)('what is removed: $name', ({ open }) => {
+  const store = open();
+  const namespaces = { a: mintId(), b: mintId() };
+
+  beforeAll(() => store.init?.());
+  afterAll(() => store.close?.());
+
+  it('ORC-13 cleanupExpired removes what has expired, of all agents, and says how much', async () => {
+    const lasting = orchestrate(store, { ttlSeconds: 'never' }).states;
+    const kept = (await lasting.getOrCreateState())!;
+    for (const agent of ['desk', 'desk', 'mail']) await makeBrief(store, 'orchestration-state', agent, mintId());
+
+    let removed = 0;
+    await eventually(async () => (removed += await lasting.cleanupExpired()) >= 3);
+    expect(removed).toBe(3);
+    expect(await lasting.cleanupExpired()).toBe(0);
+    expect(await lasting.getState(kept.sessionId)).toMatchObject({ version: 1 });
+  });
+
+  it('ORC-13 maxSessions evicts those of the namespace that were idle for the longest', async () => {
+    const { states } = orchestrate(store, { storageNamespace: namespaces.a, maxSessions: 3 });
+    const other = orchestrate(store, { storageNamespace: namespaces.b }).states;
+    const foreign = await other.getOrCreateState();
+    const ids = ['1', '2', '3', '4', '5'];
+    for (const id of ids) {
+      await states.of(id === '4' ? 'mail' : 'desk').getOrCreateState(id);
+      await delay(5);
+    }
+    await states.of('desk').getState('1');
+    await delay(5);
+    await states.of('desk').addUsedTool('2', 'search');
+
+    expect(await states.cleanupExpired()).toBe(2);
+    const left = await Promise.all(ids.map((id) => states.of(id === '4' ? 'mail' : 'desk').getState(id)));
+    expect(left.map((state) => state !== null)).toEqual([true, true, false, false, true]);
+    expect(await states.cleanupExpired()).toBe(0);
+    expect(await other.getState(foreign!.sessionId)).not.toBeNull();
+  });
+
+  it.each([
+    ['removes them', undefined, [false, false, true, true]],
+    ['leaves them when cleanup is off', false, [false, true, true, true]],
+  ] as const)('ORC-13 the sweep %s', async (_, cleanup, left) => {
+    const namespace = mintId();
+    const orchestration = { namespace, maxSessions: 2, ...(cleanup === undefined ? {} : { cleanup }) };
+    const { app, session } = await startApplication({ adapter: store, orchestration, sweep: { cron: NEW_YEAR } });
+    const states = app.get(OrchestrationStateManager);
+    const ids = [await session(), await session(), await session(), await session()];
+    await makeBrief(store, namespace, 'default', ids[0]);
+    for (const id of ids.slice(1)) {
+      await delay(5);
+      await states.getOrCreateState(id);
+    }
+    await delay(2 * BRIEF_MS);
+    await app.get(SessionSweeper, { strict: false }).run();
+
+    const after = await Promise.all(ids.map((id) => states.getState(id)));
+    expect(after.map((state) => state !== null)).toEqual(left);
+  });
+});

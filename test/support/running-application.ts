@@ -19,6 +19,7 @@ import {
   type SessionsModuleOptions,
   type SessionsModuleStatics,
   SessionStore,
+  type StepPlan,
   TurnService,
 } from 'nestjs-agent-sessions';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
@@ -27,7 +28,7 @@ import { STORES } from './stores.js';
 export interface ApplicationOptions
   extends SessionsModuleOptions, SessionsModuleStatics, Pick<ModuleMetadata, 'imports' | 'providers'> {
   /** What `forFeature` lists. */
-  readonly orchestrators?: readonly OrchestratorRef[];
+  readonly orchestrators?: readonly (OrchestratorRef | StepPlan)[];
   readonly logger?: LoggerService;
 }
 

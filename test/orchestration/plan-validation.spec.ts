@@ -1,0 +1,323 @@
+import { Injectable } from '@nestjs/common';
+import {
+  defineStepPlan,
+  Intent,
+  memoryAdapter,
+  type OrchestrationCondition,
+  Orchestrator,
+  SessionsConfigurationError,
+  StepPredicate,
+  type StepPlanConfig,
+} from 'nestjs-agent-sessions';
+import { orchestrate, planOf } from '../support/orchestration.js';
+import { startApplication } from '../support/running-application.js';
+
+const ask = (more: object): object => ({ steps: [{ name: 'first' }, { name: 'ask', ...more }] });
+const when = (condition: unknown): object => ask({ conditions: [{ type: 'tool_used', value: 'search' }, condition] });
+
+const TOOLS = 'must be a list of tool names, not empty; a * may stand at the beginning and at the end of a name.';
+const NAME = 'must be 1 to 256 characters without control characters or lone surrogates.';
+const SEQUENCE = 'sequence must be a list, not empty, of tool names, { anyOf: [names] } and { optional: name }.';
+const TYPES =
+  'tool_used, sequence_match, last_tool, tool_count, tool_failed, message_matches, tokens_over, any_of, not, predicate';
+
+/** What is wrong with a plan of `desk`, and what is said of it after "The plan of desk: ". */
+const WRONG: readonly (readonly [string, object, string])[] = [
+  ['an unknown key', { step: [] }, 'step is not a known key.'],
+  ['steps that are no list', { steps: {} }, 'steps must be a list of steps.'],
+  [
+    'too many steps',
+    { steps: Array.from({ length: 201 }, (_, n) => ({ name: `s${n}` })) },
+    'has 201 steps; at most 200 are allowed.',
+  ],
+  ['an unknown onViolation', { onViolation: 'shout' }, 'onViolation must be one of reject, warn, reset.'],
+  ...[0, -1, NaN, Infinity, '5'].map(
+    (tokenBudget) =>
+      [`a budget of ${tokenBudget}`, { tokenBudget }, 'tokenBudget must be a number of tokens above 0.'] as const,
+  ),
+
+  ['a step that is none', { steps: [{ name: 'a' }, null] }, 'step 2: must be an object.'],
+  ['a step without a name', { steps: [{ name: 'a' }, {}] }, `step 2: name ${NAME}`],
+  ['an empty name', { steps: [{ name: '' }] }, `step 1: name ${NAME}`],
+  ['a control character', { steps: [{ name: 'a\nb' }] }, `step 1: name ${NAME}`],
+  [
+    'two steps of a name',
+    { steps: [{ name: 'a' }, { name: 'b' }, { name: 'a' }] },
+    'two steps are named "a"; names must be unique.',
+  ],
+  [
+    'two defaults',
+    { steps: [{ name: 'a', isDefault: true }, { name: 'b' }, { name: 'c', isDefault: true }] },
+    'steps a and c have isDefault; at most one may have it.',
+  ],
+  ['an unknown key of a step', ask({ tool: 'search' }), 'step ask: tool is not a known key.'],
+  ['a description that is no text', ask({ description: 1 }), 'step ask: description must be a text.'],
+  ['isDefault that is no boolean', ask({ isDefault: 'yes' }), 'step ask: isDefault must be a boolean.'],
+
+  ['conditions that are no list', ask({ conditions: {} }), 'step ask: conditions must be a list of conditions, not empty.'],
+  ['no conditions in the list', ask({ conditions: [] }), 'step ask: conditions must be a list of conditions, not empty.'],
+  ['a condition that is none', when(null), `step ask: conditions[1].type is undefined; it must be one of ${TYPES}.`],
+  ['a condition without a type', when({}), `step ask: conditions[1].type is undefined; it must be one of ${TYPES}.`],
+  ['an unknown type', when({ type: 'tool' }), `step ask: conditions[1].type is "tool"; it must be one of ${TYPES}.`],
+  [
+    'a type that objects have by themselves',
+    when({ type: 'constructor' }),
+    `step ask: conditions[1].type is "constructor"; it must be one of ${TYPES}.`,
+  ],
+  ...['tool_used', 'last_tool', 'tool_failed', 'predicate'].map(
+    (type) => [`${type} without a value`, when({ type }), `step ask: conditions[1].value ${NAME}`] as const,
+  ),
+  [
+    'tool_count without a value',
+    when({ type: 'tool_count', count: 1 }),
+    `step ask: conditions[1].value ${NAME}`,
+  ],
+  ['tool_used with no text', when({ type: 'tool_used', value: 5 }), `step ask: conditions[1].value ${NAME}`],
+  [
+    'an unknown key of a condition',
+    when({ type: 'tool_used', value: 'a', count: 1 }),
+    'step ask: conditions[1].count is not a known key.',
+  ],
+  [
+    'sequence_match without a sequence',
+    when({ type: 'sequence_match' }),
+    'step ask: conditions[1] is sequence_match, and the step has no sequence.',
+  ],
+  [
+    'sequence_match with a value',
+    ask({ sequence: ['a'], conditions: [{ type: 'sequence_match', value: 'a' }] }),
+    'step ask: conditions[0].value is not a known key.',
+  ],
+  [
+    'tool_count without a count',
+    when({ type: 'tool_count', value: 'a' }),
+    'step ask: conditions[1].count must be an integer from 1 to 100.',
+  ],
+  ...[0, 101, 1.5, '1'].flatMap((count) =>
+    ['tool_count', 'tool_failed'].map(
+      (type) =>
+        [
+          `${type} of ${JSON.stringify(count)}`,
+          when({ type, value: 'a', count }),
+          'step ask: conditions[1].count must be an integer from 1 to 100.',
+        ] as const,
+    ),
+  ),
+  ...['(', 5, undefined].map(
+    (value) =>
+      [
+        `message_matches of ${value}`,
+        when({ type: 'message_matches', value }),
+        'step ask: conditions[1].value must be a regular expression, as text.',
+      ] as const,
+  ),
+  ...['g', 'y', 'ii', 'v', 5].map(
+    (flags) =>
+      [
+        `message_matches with flags ${flags}`,
+        when({ type: 'message_matches', value: 'a', flags }),
+        'step ask: conditions[1].flags must be letters of imsu.',
+      ] as const,
+  ),
+  ...[-1, NaN, '5', undefined].map(
+    (value) =>
+      [
+        `tokens_over ${value}`,
+        when({ type: 'tokens_over', value }),
+        'step ask: conditions[1].value must be a number of tokens, 0 or more.',
+      ] as const,
+  ),
+  [
+    'any_of of nothing',
+    when({ type: 'any_of', conditions: [] }),
+    'step ask: conditions[1].conditions must be a list of conditions, not empty.',
+  ],
+  ['any_of something wrong', when({ type: 'any_of', conditions: [{ type: 'tool_used' }] }), `step ask: conditions[1].conditions[0].value ${NAME}`],
+  [
+    'not of nothing',
+    when({ type: 'not' }),
+    `step ask: conditions[1].condition.type is undefined; it must be one of ${TYPES}.`,
+  ],
+  [
+    'something wrong deep inside',
+    when({ type: 'not', condition: { type: 'any_of', conditions: [{ type: 'last_tool', value: 'a' }, { type: 'x' }] } }),
+    `step ask: conditions[1].condition.conditions[1].type is "x"; it must be one of ${TYPES}.`,
+  ],
+
+  ['tools that are no object', ask({ availableTools: 'a' }), 'step ask: availableTools must be an object.'],
+  ['an unknown key of tools', ask({ availableTools: { allow: [] } }), 'step ask: availableTools.allow is not a known key.'],
+  ...['allowed', 'denied'].flatMap((key) =>
+    [[], 'a', [''], ['a*b'], ['*a*b*'], [5]].map(
+      (list) =>
+        [
+          `${key}: ${JSON.stringify(list)}`,
+          ask({ availableTools: { [key]: list } }),
+          `step ask: availableTools.${key} ${TOOLS}`,
+        ] as const,
+    ),
+  ),
+
+  ...[
+    [],
+    'a',
+    [''],
+    [5],
+    [{}],
+    [{ anyOf: [] }],
+    [{ anyOf: ['a', 'a'] }],
+    [{ anyOf: 'a' }],
+    [{ anyOf: ['a'], optional: 'b' }],
+    [{ optional: '' }, 'a'],
+    [null],
+    [['a']],
+  ].map((sequence) => [`the sequence ${JSON.stringify(sequence)}`, ask({ sequence }), `step ask: ${SEQUENCE}`] as const),
+  [
+    'a sequence that ends with an optional tool',
+    ask({ sequence: ['a', { optional: 'b' }] }),
+    'step ask: sequence must not end with an optional tool: nothing would tell when it is finished.',
+  ],
+  [
+    'a sequence in which a use may be of two items',
+    ask({ sequence: ['a', { optional: 'b' }, { anyOf: ['c', 'b'] }] }),
+    'step ask: sequence[1] leaves open which item a use is of: b, c, b may come next there.',
+  ],
+  [
+    'onComplete that is no step',
+    ask({ sequence: ['a'], onComplete: 'nowhere' }),
+    'step ask: onComplete is "nowhere", which is no step; there are first, ask.',
+  ],
+  ['onComplete that is no name', ask({ sequence: ['a'], onComplete: 5 }), `step ask: onComplete ${NAME}`],
+  ['onComplete without a sequence', ask({ onComplete: 'first' }), 'step ask: onComplete needs a sequence that can be completed.'],
+  ['resetSequenceOn without a sequence', ask({ resetSequenceOn: ['a'] }), 'step ask: resetSequenceOn needs a sequence.'],
+  ...[[], 'a', [''], [5]].map(
+    (resetSequenceOn) =>
+      [
+        `resetSequenceOn: ${JSON.stringify(resetSequenceOn)}`,
+        ask({ sequence: ['a'], resetSequenceOn }),
+        'step ask: resetSequenceOn must be a list of tool names, not empty.',
+      ] as const,
+  ),
+];
+
+const CONDITIONS: OrchestrationCondition[] = [
+  { type: 'tool_used', value: 'a' },
+  { type: 'sequence_match' },
+  { type: 'last_tool', value: 'a' },
+  { type: 'tool_count', value: 'a', count: 100 },
+  { type: 'tool_failed', value: 'a' },
+  { type: 'tool_failed', value: 'a', count: 1 },
+  { type: 'message_matches', value: '^\\p{L}+$', flags: 'imsu' },
+  { type: 'tokens_over', value: 0 },
+  { type: 'any_of', conditions: [{ type: 'not', condition: { type: 'sequence_match' } }] },
+];
+
+describe('a step plan', () => {
+  it.each(WRONG)('ORC-27 ORC-29 refuses %s, naming step and field', (_, config, message) => {
+    const define = (): unknown => defineStepPlan({ agent: 'desk', ...config } as StepPlanConfig);
+    expect(define).toThrow(SessionsConfigurationError);
+    expect(define).toThrow(`The plan of desk: ${message}`);
+  });
+
+  it.each([undefined, '', 5, 'a\n', 'a'.repeat(257)])('ORC-02 refuses the agent %j', (agent) => {
+    expect(() => defineStepPlan({ agent: agent as string })).toThrow(SessionsConfigurationError);
+  });
+
+  it('ORC-24 ORC-27 ORC-29 takes everything that it may have', () => {
+    const steps = [
+      { name: 'a', description: '', isDefault: true, conditions: CONDITIONS, sequence: ['x'], onComplete: 'b' },
+      { name: 'b', availableTools: { allowed: ['*', '*a', 'a*', '*a*', 'a'], denied: ['b'] } },
+      {
+        name: 'c',
+        sequence: ['x', { anyOf: ['y', 'z'] }, { optional: 'x' }, { optional: 'y' }, 'z'],
+        onComplete: 'c',
+        resetSequenceOn: ['x', 'w'],
+      },
+      { name: 'toString' },
+    ];
+    expect(planOf(steps, { onViolation: 'reset', tokenBudget: 0.5 })).toEqual({
+      agent: 'desk',
+      signature: expect.stringMatching(/^[0-9a-f]{64}$/),
+      steps,
+      onViolation: 'reset',
+      tokenBudget: 0.5,
+    });
+    expect(planOf([])).toMatchObject({ steps: [], onViolation: 'reject' });
+  });
+
+  it('ORC-30 is a copy that nobody changes, and its signature says what its steps are', () => {
+    const steps = [{ name: 'a', sequence: ['x'] }];
+    const plan = planOf(steps);
+    steps[0].sequence.push('y');
+
+    expect(plan.steps).toEqual([{ name: 'a', sequence: ['x'] }]);
+    expect(() => (plan.steps[0].sequence as string[]).push('z')).toThrow(TypeError);
+    expect(planOf(steps).signature).not.toBe(plan.signature);
+    expect(planOf(plan.steps, { onViolation: 'warn', agent: 'mail' }).signature).toBe(plan.signature);
+  });
+});
+
+@Injectable()
+@StepPredicate('is-open')
+class IsOpen {
+  holds(): boolean {
+    return true;
+  }
+}
+
+@Injectable()
+@StepPredicate('is-open')
+class IsOpenToo extends IsOpen {}
+
+@Injectable()
+@StepPredicate('is-open')
+class WithoutMethod {}
+
+@Orchestrator({ name: 'desk', steps: [{ name: 'ask', sequence: [] }] })
+class WrongDesk {
+  @Intent()
+  say(): void {}
+}
+
+@Orchestrator({ name: 'desk', steps: [{ name: 'ask' }] })
+class Desk {
+  @Intent()
+  say(): void {}
+}
+
+describe('plans at start-up', () => {
+  const asking = planOf([
+    { name: 'ask' },
+    { name: 'open', conditions: [{ type: 'not', condition: { type: 'predicate', value: 'is-open' } }] },
+  ]);
+  const missing = 'The plan of desk: step open: no provider has @StepPredicate("is-open").';
+
+  it('ORC-27 fails without the provider of a predicate, and starts with it', async () => {
+    await expect(startApplication({ orchestrators: [asking] })).rejects.toThrow(missing);
+    await expect(startApplication({ orchestrators: [asking], providers: [IsOpen] })).resolves.toBeDefined();
+
+    expect(() => orchestrate(memoryAdapter(), { plans: [asking] })).toThrow(missing);
+    expect(() => orchestrate(memoryAdapter(), { plans: [asking] }, { 'is-open': () => true })).not.toThrow();
+  });
+
+  it('ORC-27 fails with two providers of a predicate, and with one that cannot answer', async () => {
+    await expect(startApplication({ providers: [IsOpen, IsOpenToo] })).rejects.toThrow(
+      'Two step predicates are named "is-open".',
+    );
+    await expect(startApplication({ providers: [WithoutMethod] })).rejects.toThrow(
+      'The step predicate "is-open" has no method holds().',
+    );
+  });
+
+  it('ORC-29 fails with an orchestrator whose steps are wrong, naming step and field', async () => {
+    await expect(async () => startApplication({ orchestrators: [WrongDesk] })).rejects.toThrow(`step ask: ${SEQUENCE}`);
+  });
+
+  it('ORC-02 fails when an agent has two plans', async () => {
+    const [one, two] = [planOf([{ name: 'a' }]), planOf([{ name: 'b' }])];
+    const twice = 'Two step plans are of the agent "desk"; an agent has one.';
+    await expect(startApplication({ orchestrators: [one, two] })).rejects.toThrow(twice);
+    await expect(startApplication({ orchestrators: [Desk, one] })).rejects.toThrow(twice);
+    expect(() => orchestrate(memoryAdapter(), { plans: [one, two] })).toThrow(twice);
+    await expect(startApplication({ orchestrators: [one, one] })).resolves.toBeDefined();
+  });
+});

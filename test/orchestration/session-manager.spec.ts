@@ -1,0 +1,171 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  InvalidInputError,
+  SessionConflictError,
+  SessionManager,
+  StateSerializationError,
+} from 'nestjs-agent-sessions';
+import { mintId } from '../../lib/common/ids.js';
+import { describeStores } from '../support/orchestration.js';
+import { rejection } from '../support/running-application.js';
+
+interface Cart {
+  items: string[];
+  total: number;
+}
+
+const createDefault = (): Cart => ({ items: [], total: 0 });
+
+describeStores('a session manager', (store) => {
+  const carts = (options: object = {}) =>
+    new SessionManager<Cart>(store().state, { namespace: 'carts', createDefault, ...options });
+
+  it('ORC-16 creates with defaults, and with a state', async () => {
+    const made = await carts().create();
+    expect(made).toEqual({
+      sessionId: expect.stringMatching(/^[0-9a-f]{32}$/),
+      state: { items: [], total: 0 },
+      metadata: { createdAt: expect.any(String), lastAccessedAt: made.metadata.createdAt },
+      version: 1,
+    });
+    expect(new Date(made.metadata.createdAt).toISOString()).toBe(made.metadata.createdAt);
+
+    const sessionId = mintId();
+    const state = { items: ['book'], total: 3 };
+    expect(await carts().create(sessionId, { state })).toMatchObject({ sessionId, state });
+    expect(await carts().get(sessionId)).toMatchObject({ sessionId, state, version: 1 });
+    expect(await new SessionManager(store().state, { namespace: 'plain' }).create()).toMatchObject({ state: {} });
+  });
+
+  it('ORC-16 creates one for many who want the same', async () => {
+    const sessionId = mintId();
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, total) => carts().create(sessionId, { state: { items: [], total } })),
+    );
+    const made = outcomes.filter((outcome) => outcome.status === 'fulfilled');
+    const refused = outcomes.filter((outcome) => outcome.status === 'rejected');
+
+    expect(made).toHaveLength(1);
+    expect(refused.every(({ reason }) => reason instanceof SessionConflictError)).toBe(true);
+    expect(await carts().get(sessionId)).toMatchObject({ state: made[0].value.state });
+  });
+
+  it('ORC-16 gives null where there is none, and makes none', async () => {
+    const sessionId = mintId();
+    const asked: unknown[] = [];
+    expect(await carts().get(sessionId)).toBeNull();
+    expect(await carts().update(sessionId, (state) => (asked.push(state), state))).toBeNull();
+    expect(await carts().delete(sessionId)).toBe(false);
+    expect(asked).toEqual([]);
+    expect(await carts().get(sessionId)).toBeNull();
+  });
+
+  it('ORC-16 loses none of many concurrent updates', async () => {
+    const { sessionId } = await carts().create();
+    const add = (n: number) => (state: Cart) => ({ items: [...state.items, `item ${n}`], total: state.total + n });
+    await Promise.all(Array.from({ length: 10 }, (_, n) => carts().update(sessionId, add(n))));
+    const { state, version } = (await carts().get(sessionId))!;
+
+    expect(state.total).toBe(45);
+    expect([...state.items].sort()).toEqual(Array.from({ length: 10 }, (_, n) => `item ${n}`));
+    expect(version).toBe(11);
+  });
+
+  it('ORC-16 repeats an update with what somebody else wrote meanwhile', async () => {
+    const { sessionId } = await carts().create();
+    const seen: number[] = [];
+    const updated = await carts().update(sessionId, async (state) => {
+      seen.push(state.total);
+      if (seen.length === 1) await carts().update(sessionId, (other) => ({ ...other, total: 10 }));
+      return { ...state, total: state.total + 1 };
+    });
+
+    expect(seen).toEqual([0, 10]);
+    expect(updated).toMatchObject({ state: { total: 11 }, version: 3 });
+  });
+
+  it('ORC-16 an update of a session that is deleted meanwhile does not bring it back', async () => {
+    const { sessionId } = await carts().create();
+    const updated = await carts().update(sessionId, async (state) => {
+      await carts().delete(sessionId);
+      return state;
+    });
+
+    expect(updated).toBeNull();
+    expect(await carts().get(sessionId)).toBeNull();
+  });
+
+  it('ORC-16 a function that throws leaves the state as it was, and one that gives no JSON too', async () => {
+    const { sessionId } = await carts().create();
+    const problem = new Error('No.');
+    const forge = (state: Cart): void => void state.items.push('forged');
+    for (const change of [
+      (state: Cart) => {
+        forge(state);
+        throw problem;
+      },
+      async (state: Cart) => {
+        forge(state);
+        return Promise.reject(problem);
+      },
+    ]) {
+      await expect(carts().update(sessionId, change)).rejects.toBe(problem);
+    }
+    const unlike = () => ({ items: [], total: NaN });
+    await rejection(carts().update(sessionId, unlike), StateSerializationError);
+
+    expect(await carts().get(sessionId)).toMatchObject({ state: createDefault(), version: 1 });
+  });
+
+  it('ORC-16 notes when it was accessed, and keeps when it was made', async () => {
+    const { sessionId, metadata } = await carts().create();
+    await delay(5);
+    const read = (await carts().get(sessionId))!.metadata;
+    await delay(5);
+    const updated = (await carts().update(sessionId, (state) => state))!.metadata;
+
+    expect([read.createdAt, updated.createdAt]).toEqual([metadata.createdAt, metadata.createdAt]);
+    expect(read.lastAccessedAt > metadata.lastAccessedAt).toBe(true);
+    expect(updated.lastAccessedAt > read.lastAccessedAt).toBe(true);
+  });
+
+  it('ORC-16 each session lives as long as it was given when it was made', async () => {
+    const sessions = carts({ ttlMs: 300 });
+    const [left, used, lasting] = [mintId(), mintId(), mintId()];
+    await sessions.create(left);
+    await sessions.create(used, { ttlMs: 400 });
+    await sessions.create(lasting, { ttlMs: 'never' });
+    for (let n = 0; n < 6; n += 1) {
+      await delay(100);
+      expect(await (n % 2 ? sessions.get(used) : sessions.update(used, (state) => state))).not.toBeNull();
+    }
+
+    expect(await sessions.get(left)).toBeNull();
+    expect(await sessions.create(left)).toMatchObject({ version: 1 });
+    expect(await sessions.get(lasting)).not.toBeNull();
+    const address = { namespace: 'carts', scope: '', sessionId: lasting, key: 'session' };
+    expect(await store().state.get(address)).not.toHaveProperty('expiresAt');
+  });
+
+  it('ORC-16 keeps namespaces apart, and orchestration out', async () => {
+    const { sessionId } = await carts().create();
+
+    expect(await carts({ namespace: 'other' }).get(sessionId)).toBeNull();
+    expect(await carts({ namespace: 'other' }).delete(sessionId)).toBe(false);
+    expect(await carts().delete(sessionId)).toBe(true);
+    expect(await carts().delete(sessionId)).toBe(false);
+  });
+
+  it.each([0, -1, 1.5, NaN, Infinity, '60', 3_153_600_000_001, null])('ORC-16 refuses ttlMs: %p', async (given) => {
+    const ttlMs = given as number;
+    if (given !== null) expect(() => carts({ ttlMs })).toThrow(InvalidInputError);
+    await rejection(carts().create(undefined, { ttlMs }), InvalidInputError);
+  });
+
+  it('ORC-16 refuses a namespace and ids that are none', async () => {
+    expect(() => carts({ namespace: '' })).toThrow(InvalidInputError);
+    for (const call of [(id: string) => carts().get(id), (id: string) => carts().create(id)]) {
+      await expect(async () => call('a b')).rejects.toThrow(InvalidInputError);
+    }
+  });
+});

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { hasMethods } from '../common/has-methods.js';
 import { type JsonValue } from '../common/json.js';
+import { StoreUnavailableError } from '../common/sessions.error.js';
 import {
   type StateAccess,
   type StateAddress,
@@ -36,7 +37,10 @@ interface Kept extends Omit<StateDocument, 'expiresAt'> {
   readonly expiresAt?: string;
 }
 
-/** A StateStore over a provider, one read and one write an operation, and what happens between them is lost. */
+/**
+ * A StateStore over a provider, one read and one write an operation, and what happens between them is lost. What the
+ * provider throws is the cause of a StoreUnavailableError (ORC-14).
+ */
 export class StorageProviderState implements StateStore {
   constructor(private readonly provider: StorageProvider) {
     new Logger('AgentSessions').warn(
@@ -47,7 +51,8 @@ export class StorageProviderState implements StateStore {
 
   async get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null> {
     const { provider } = this;
-    const kept = (await provider.get(keyOf(address), place(address))) as Kept | null | undefined;
+    const reading = reached(false, () => provider.get(keyOf(address), place(address)));
+    const kept = (await reading) as Kept | null | undefined;
     if (!kept || (kept.expiresAt !== undefined && Date.parse(kept.expiresAt) <= Date.now())) return null;
     return access ? this.keep(address, kept, access) : kept;
   }
@@ -80,7 +85,7 @@ export class StorageProviderState implements StateStore {
 
   async delete(address: StateAddress): Promise<boolean> {
     const found = (await this.get(address)) !== null;
-    await this.provider.delete(keyOf(address), place(address));
+    await reached(true, () => this.provider.delete(keyOf(address), place(address)));
     return found;
   }
 
@@ -109,8 +114,16 @@ export class StorageProviderState implements StateStore {
       ...(ttlMs === undefined ? {} : { expiresAt: new Date(now + ttlMs).toISOString() }),
     };
     const ttlSeconds = ttlMs === undefined ? {} : { ttlSeconds: Math.ceil(ttlMs / 1000) };
-    await this.provider.set(keyOf(address), document, { ...place(address), ...ttlSeconds });
+    await reached(true, () => this.provider.set(keyOf(address), document, { ...place(address), ...ttlSeconds }));
     return structuredClone(document);
+  }
+}
+
+async function reached<T>(maybeApplied: boolean, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw new StoreUnavailableError('The storageProvider failed.', { cause, maybeApplied });
   }
 }
 

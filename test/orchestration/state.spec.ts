@@ -197,11 +197,14 @@ describeStores('the state of an agent in a session', (store) => {
       expect(after).toEqual({ ...before, ...updates, version: 3, lastAccessed: expect.any(Number) });
       expect(after.lastAccessed).toBeGreaterThan(before.lastAccessed);
       const usage = { promptTokens: 1, completionTokens: 2, totalTokens: 4 };
+      // As when no step is entered by its method.
       const unset = { activeStep: undefined, sequenceIndex: undefined, cumulativeTokenUsage: usage };
       const last = await states.updateState(sessionId, unset);
       const { activeStep: _, ...rest } = after;
       expect(last).toEqual({
         ...rest,
+        sequenceIndex: 0,
+        progress: { help: 1, ask: 2 },
         cumulativeTokenUsage: usage,
         version: 4,
         lastAccessed: expect.any(Number),

@@ -17,7 +17,8 @@ const PROGRAM = fileURLToPath(new URL('../store/fixtures/store-process.mjs', imp
 export class StoreProcess {
   /** Ids of turns whose acceptance the process has told of, see `flood`. */
   readonly accepted: string[] = [];
-  private readonly answers = new EventEmitter();
+  /** Waits for many answers at once, each with a listener for errors. */
+  private readonly answers = new EventEmitter().setMaxListeners(0);
   private calls = 0;
 
   private constructor(private readonly child: ChildProcess) {

@@ -1,0 +1,257 @@
+import { jest } from '@jest/globals';
+import {
+  createOrchestrationService,
+  createOrchestrationStateManager,
+  createStepSequencer,
+  memoryAdapter,
+  OrchestrationStateManager,
+  SessionsConfigurationError,
+  type StorageProvider,
+  StoreUnavailableError,
+} from 'nestjs-agent-sessions';
+import { mintId } from '../../lib/common/ids.js';
+import { describeStores, noteWarnings, planOf } from '../support/orchestration.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
+import { rejection, startApplication } from '../support/running-application.js';
+
+const STEP = { name: 'ask', isDefault: true, sequence: ['search', 'book'] };
+const PLAN = planOf([STEP]);
+
+let warnings: string[];
+
+beforeEach(() => {
+  warnings = noteWarnings();
+});
+
+describe('orchestration without Nest', () => {
+  it('ORC-15 works without any options, and keeps no process alive', async () => {
+    const states = createOrchestrationStateManager();
+    const state = await states.getOrCreateState();
+    await states.addUsedTool(state!.sessionId, 'search');
+
+    expect(await states.getState(state!.sessionId)).toMatchObject({ recentlyUsedTools: ['search'], ttl: 86_400_000 });
+    expect(await createOrchestrationStateManager().getState(state!.sessionId)).toBeNull();
+    const sequencer = createStepSequencer();
+    expect(await sequencer.processTool(STEP, 's', 'search')).toBe(true);
+    expect(await sequencer.getCurrentSequenceTool(STEP, 's')).toBe('book');
+    expect(await createStepSequencer().getCurrentSequenceTool(STEP, 's')).toBe('search');
+    expect(warnings).toEqual([]);
+    states.close();
+  });
+
+  it('ORC-15 a sequencer and a service work on the manager that they are given', async () => {
+    const states = createOrchestrationStateManager({ plans: [PLAN], cleanup: { enabled: false } });
+    await createStepSequencer(states).processTool(STEP, 's', 'search');
+    await createOrchestrationService(states).processToolUsage('s', 'book');
+
+    expect(await states.getState('s')).toMatchObject({ activeStep: 'ask', sequenceIndex: 2 });
+    const { app } = await startApplication();
+    const injected = app.get(OrchestrationStateManager);
+    for (const make of [() => createStepSequencer(injected), () => createOrchestrationService(injected)]) {
+      expect(make).toThrow(SessionsConfigurationError);
+    }
+  });
+
+  it.each<[string, object, string]>([
+    ['an unknown option', { ttl: 5 }, 'options.ttl is not a known key'],
+    ['a provider without methods', { storageProvider: {} }, 'options.storageProvider must have the methods get, set and delete.'],
+    ['no provider', { storageProvider: 5 }, 'options.storageProvider must have the methods'],
+    ['no namespace', { storageNamespace: '' }, 'options.storageNamespace must be 1 to 256 characters'],
+    ['no cleanup', { cleanup: 5 }, 'options.cleanup must be an object.'],
+    ['an interval too short', { cleanup: { intervalMs: 99 } }, 'options.cleanup.intervalMs must be an integer from 100 to'],
+    ['enabled that is no boolean', { cleanup: { enabled: 1 } }, 'options.cleanup.enabled must be a boolean.'],
+    ['an unknown option of cleanup', { cleanup: { cron: '' } }, 'options.cleanup.cron is not a known key'],
+    ['no sessions', { maxSessions: 0 }, 'options.maxSessions must be an integer from 1'],
+    ['no recent tools', { recentTools: 0 }, 'options.recentTools must be an integer from 1 to 1000'],
+    ['plans that nobody checked', { plans: [{ ...PLAN }] }, 'options.plans must be a list of what defineStepPlan() returned.'],
+  ])('ORC-15 refuses %s', (_, options, message) => {
+    expect(() => createOrchestrationStateManager(options)).toThrow(SessionsConfigurationError);
+    expect(() => createOrchestrationStateManager(options)).toThrow(`createOrchestrationStateManager: ${message}`);
+  });
+
+  describe('the timer of the clean-up', () => {
+    beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] }));
+    afterEach(() => void jest.useRealTimers());
+
+    it('ORC-13 ORC-15 cleans up every five minutes or as it is told, until it is closed', async () => {
+      const [calls, slowly] = [[], []] as [string[], string[]];
+      const often = createOrchestrationStateManager({
+        storageProvider: recordingAdapter(memoryAdapter(), calls).state,
+        cleanup: { intervalMs: 100 },
+        maxSessions: 5,
+      });
+      const states = createOrchestrationStateManager({ storageProvider: recordingAdapter(memoryAdapter(), slowly).state });
+      await jest.advanceTimersByTimeAsync(299_999);
+      expect(slowly).toEqual([]);
+      await jest.advanceTimersByTimeAsync(1);
+      expect(slowly).toEqual(['state.deleteExpired']);
+      expect(calls.filter((call) => call === 'state.deleteExpired')).toHaveLength(3000);
+      expect(calls.filter((call) => call === 'state.evictIdle')).toHaveLength(3000);
+
+      often.close();
+      states.close();
+      const before = calls.length;
+      await jest.advanceTimersByTimeAsync(600_000);
+      expect([calls.length, slowly.length]).toEqual([before, 1]);
+      expect(jest.getTimerCount()).toBe(0);
+    });
+
+    it('ORC-13 has no timer when it is off', () => {
+      createOrchestrationStateManager({ cleanup: { enabled: false } });
+      expect(jest.getTimerCount()).toBe(0);
+    });
+
+    it('ORC-13 goes on after a run that failed', async () => {
+      let runs = 0;
+      const { state } = memoryAdapter();
+      const deleteExpired = (): Promise<number> => {
+        runs += 1;
+        return Promise.reject(new StoreUnavailableError('No.'));
+      };
+      const storageProvider = Object.assign(Object.create(state) as typeof state, { deleteExpired });
+      const states = createOrchestrationStateManager({ storageProvider, cleanup: { intervalMs: 100 } });
+      await jest.advanceTimersByTimeAsync(300);
+      expect(runs).toBe(3);
+      states.close();
+    });
+  });
+});
+
+describeStores('orchestration without Nest', (store) => {
+  it('ORC-15 takes the state of an adapter, without a warning', async () => {
+    const sessionId = mintId();
+    const options = { storageProvider: store().state, plans: [PLAN], cleanup: { enabled: false } };
+    await createOrchestrationService(createOrchestrationStateManager(options)).processToolUsage(sessionId, 'search');
+
+    const again = createOrchestrationStateManager(options);
+    expect(await again.getState(sessionId)).toMatchObject({ sequenceIndex: 1 });
+    expect(warnings).toEqual([]);
+  });
+});
+
+/** As the source has it: keys, values, a namespace and seconds. */
+class MapProvider implements StorageProvider {
+  readonly kept = new Map<string, string>();
+  readonly seconds = new Map<string, number | undefined>();
+
+  async get(key: string, { namespace = '' }: { namespace?: string } = {}): Promise<unknown> {
+    const text = this.kept.get(`${namespace}/${key}`);
+    return text === undefined ? null : JSON.parse(text);
+  }
+
+  async set(
+    key: string,
+    value: unknown,
+    { namespace = '', ttlSeconds }: { namespace?: string; ttlSeconds?: number } = {},
+  ): Promise<void> {
+    this.kept.set(`${namespace}/${key}`, JSON.stringify(value));
+    this.seconds.set(`${namespace}/${key}`, ttlSeconds);
+  }
+
+  async delete(key: string, { namespace = '' }: { namespace?: string } = {}): Promise<boolean> {
+    return this.kept.delete(`${namespace}/${key}`);
+  }
+}
+
+describe('a storage provider that knows only get, set and delete', () => {
+  const of = (storageProvider: StorageProvider, options: object = {}) =>
+    createOrchestrationStateManager({ storageProvider, cleanup: { enabled: false }, ...options });
+
+  it('ORC-15 does everything one after the other', async () => {
+    const provider = new MapProvider();
+    const states = of(provider, { plans: [PLAN] });
+    const service = createOrchestrationService(states);
+    expect(await states.getState('s')).toBeNull();
+    expect(await states.updateState('s', { sequenceIndex: 1 })).toBeNull();
+    expect(await states.getOrCreateState('s')).toMatchObject({ version: 1 });
+    expect(await service.processToolUsage('s', 'search', { callId: 'one' })).toMatchObject({ version: 2, sequenceIndex: 1 });
+    expect(await service.processToolUsage('s', 'search', { callId: 'one' })).toMatchObject({ sequenceIndex: 1 });
+    expect(await states.updateState('s', ({ sequenceIndex }) => ({ sequenceIndex: sequenceIndex + 1 }))).toMatchObject({
+      sequenceIndex: 2,
+      version: 4,
+    });
+    expect(await of(provider, { plans: [PLAN] }).getState('s')).toMatchObject({ activeStep: 'ask', sequenceIndex: 2 });
+    expect(await states.resetState('s')).toMatchObject({ sequenceIndex: 0, recentlyUsedTools: [] });
+    expect(await states.removeSession('s')).toBe(true);
+    expect(await states.removeSession('s')).toBe(false);
+    expect(await states.getState('s')).toBeNull();
+    expect(await states.cleanupExpired()).toBe(0);
+  });
+
+  it('ORC-15 keeps what is stored short however much is done', async () => {
+    const provider = new MapProvider();
+    const states = of(provider);
+    for (let n = 0; n < 100; n += 1) await states.advanceSequence((await states.getOrCreateState('s'))!.sessionId);
+
+    expect(await states.getState('s')).toMatchObject({ sequenceIndex: 100, version: 101 });
+    const [document] = [...provider.kept.values()].map((text) => JSON.parse(text) as { batches: unknown[] });
+    expect(document.batches.length).toBeLessThanOrEqual(40);
+  });
+
+  it('ORC-15 gives the time to live in seconds, and goes by it itself where the provider does not', async () => {
+    const provider = new MapProvider();
+    await of(provider, { ttlSeconds: 7 }).addUsedTool('s', 'search');
+    expect([...provider.seconds.values()]).toEqual([7]);
+    await of(provider, { ttlSeconds: 'never' }).getState('s');
+    expect([...provider.seconds.values()]).toEqual([undefined]);
+
+    await of(provider, { ttlSeconds: 1 }).getState('s');
+    const now = Date.now();
+    jest.spyOn(Date, 'now').mockReturnValue(now + 2000);
+    expect(await of(provider).getState('s')).toBeNull();
+    jest.restoreAllMocks();
+  });
+
+  it('ORC-15 ORC-02 keeps namespaces, agents and sessions apart', async () => {
+    const provider = new MapProvider();
+    const states = of(provider);
+    const tools = async (agent: string, id: string) => (await states.of(agent).getState(id))?.recentlyUsedTools;
+    await states.of('a').addUsedTool('b:c', 'one');
+    await states.of('a:b').addUsedTool('c', 'two');
+    await of(provider, { storageNamespace: 'other' }).of('a').addUsedTool('b:c', 'three');
+
+    expect(await tools('a', 'b:c')).toEqual(['one']);
+    expect(await tools('a:b', 'c')).toEqual(['two']);
+  });
+
+  it('ORC-15 says once that nothing is atomic', async () => {
+    const states = of(new MapProvider());
+    await states.addUsedTool('s', 'search');
+    await states.addUsedTool('s', 'book');
+    expect(warnings).toEqual([expect.stringContaining('The storageProvider has no compare-and-set')]);
+  });
+
+  it('ORC-14 what it throws is never taken for "not found"', async () => {
+    const problem = new Error('ECONNRESET');
+    const failing = { get: () => Promise.reject(problem), set: async () => {}, delete: async () => {} };
+    const states = of(failing);
+    for (const call of [
+      () => states.getState('s'),
+      () => states.getOrCreateState('s'),
+      () => states.addUsedTool('s', 'search'),
+      () => states.removeSession('s'),
+      () => states.resetState('s'),
+    ]) {
+      const error = await rejection(call(), StoreUnavailableError);
+      expect(error.cause).toBe(problem);
+    }
+  });
+
+  it('ORC-15 gives copies of what the provider keeps as it is', async () => {
+    const kept = new Map<string, unknown>();
+    const states = of({
+      get: async (key) => kept.get(key),
+      set: async (key, value) => void kept.set(key, value),
+      delete: async (key) => kept.delete(key),
+    });
+    const state = await states.addUsedTool('s', 'search');
+    (state.recentlyUsedTools as string[]).push('forged');
+    const read = (await states.getState('s'))!;
+    (read.cumulativeTokenUsage as { totalTokens: number }).totalTokens = 9;
+
+    expect(await states.getState('s')).toMatchObject({
+      recentlyUsedTools: ['search'],
+      cumulativeTokenUsage: { totalTokens: 0 },
+    });
+  });
+});

@@ -110,7 +110,9 @@ export function createOrchestrationStateManager(
 }
 
 /** A step sequencer without Nest (ORC-15). @param stateManager default: one without options */
-export function createStepSequencer(stateManager = createOrchestrationStateManager()): StepSequencer {
+export function createStepSequencer(
+  stateManager: OrchestrationStateManager = createOrchestrationStateManager(),
+): StepSequencer {
   return new StepSequencer(agentsOf(stateManager, 'createStepSequencer'));
 }
 

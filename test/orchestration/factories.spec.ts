@@ -54,16 +54,28 @@ describe('orchestration without Nest', () => {
 
   it.each<[string, object, string]>([
     ['an unknown option', { ttl: 5 }, 'options.ttl is not a known key'],
-    ['a provider without methods', { storageProvider: {} }, 'options.storageProvider must have the methods get, set and delete.'],
+    [
+      'a provider without methods',
+      { storageProvider: {} },
+      'options.storageProvider must have the methods get, set and delete.',
+    ],
     ['no provider', { storageProvider: 5 }, 'options.storageProvider must have the methods'],
     ['no namespace', { storageNamespace: '' }, 'options.storageNamespace must be 1 to 256 characters'],
     ['no cleanup', { cleanup: 5 }, 'options.cleanup must be an object.'],
-    ['an interval too short', { cleanup: { intervalMs: 99 } }, 'options.cleanup.intervalMs must be an integer from 100 to'],
+    [
+      'an interval too short',
+      { cleanup: { intervalMs: 99 } },
+      'options.cleanup.intervalMs must be an integer from 100 to',
+    ],
     ['enabled that is no boolean', { cleanup: { enabled: 1 } }, 'options.cleanup.enabled must be a boolean.'],
     ['an unknown option of cleanup', { cleanup: { cron: '' } }, 'options.cleanup.cron is not a known key'],
     ['no sessions', { maxSessions: 0 }, 'options.maxSessions must be an integer from 1'],
     ['no recent tools', { recentTools: 0 }, 'options.recentTools must be an integer from 1 to 1000'],
-    ['plans that nobody checked', { plans: [{ ...PLAN }] }, 'options.plans must be a list of what defineStepPlan() returned.'],
+    [
+      'plans that nobody checked',
+      { plans: [{ ...PLAN }] },
+      'options.plans must be a list of what defineStepPlan() returned.',
+    ],
   ])('ORC-15 refuses %s', (_, options, message) => {
     expect(() => createOrchestrationStateManager(options)).toThrow(SessionsConfigurationError);
     expect(() => createOrchestrationStateManager(options)).toThrow(`createOrchestrationStateManager: ${message}`);
@@ -80,7 +92,9 @@ describe('orchestration without Nest', () => {
         cleanup: { intervalMs: 100 },
         maxSessions: 5,
       });
-      const states = createOrchestrationStateManager({ storageProvider: recordingAdapter(memoryAdapter(), slowly).state });
+      const states = createOrchestrationStateManager({
+        storageProvider: recordingAdapter(memoryAdapter(), slowly).state,
+      });
       await jest.advanceTimersByTimeAsync(299_999);
       expect(slowly).toEqual([]);
       await jest.advanceTimersByTimeAsync(1);
@@ -164,7 +178,10 @@ describe('a storage provider that knows only get, set and delete', () => {
     expect(await states.getState('s')).toBeNull();
     expect(await states.updateState('s', { sequenceIndex: 1 })).toBeNull();
     expect(await states.getOrCreateState('s')).toMatchObject({ version: 1 });
-    expect(await service.processToolUsage('s', 'search', { callId: 'one' })).toMatchObject({ version: 2, sequenceIndex: 1 });
+    expect(await service.processToolUsage('s', 'search', { callId: 'one' })).toMatchObject({
+      version: 2,
+      sequenceIndex: 1,
+    });
     expect(await service.processToolUsage('s', 'search', { callId: 'one' })).toMatchObject({ sequenceIndex: 1 });
     expect(await states.updateState('s', ({ sequenceIndex }) => ({ sequenceIndex: sequenceIndex + 1 }))).toMatchObject({
       sequenceIndex: 2,

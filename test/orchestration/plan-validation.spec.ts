@@ -7,9 +7,8 @@ import {
   Orchestrator,
   SessionsConfigurationError,
   StepPredicate,
-  type StepPlanConfig,
 } from 'nestjs-agent-sessions';
-import { orchestrate, planOf } from '../support/orchestration.js';
+import { textLike, orchestrate, planOf } from '../support/orchestration.js';
 import { startApplication } from '../support/running-application.js';
 
 const ask = (more: object): object => ({ steps: [{ name: 'first' }, { name: 'ask', ...more }] });
@@ -54,8 +53,16 @@ const WRONG: readonly (readonly [string, object, string])[] = [
   ['a description that is no text', ask({ description: 1 }), 'step ask: description must be a text.'],
   ['isDefault that is no boolean', ask({ isDefault: 'yes' }), 'step ask: isDefault must be a boolean.'],
 
-  ['conditions that are no list', ask({ conditions: {} }), 'step ask: conditions must be a list of conditions, not empty.'],
-  ['no conditions in the list', ask({ conditions: [] }), 'step ask: conditions must be a list of conditions, not empty.'],
+  [
+    'conditions that are no list',
+    ask({ conditions: {} }),
+    'step ask: conditions must be a list of conditions, not empty.',
+  ],
+  [
+    'no conditions in the list',
+    ask({ conditions: [] }),
+    'step ask: conditions must be a list of conditions, not empty.',
+  ],
   ['a condition that is none', when(null), `step ask: conditions[1].type is undefined; it must be one of ${TYPES}.`],
   ['a condition without a type', when({}), `step ask: conditions[1].type is undefined; it must be one of ${TYPES}.`],
   ['an unknown type', when({ type: 'tool' }), `step ask: conditions[1].type is "tool"; it must be one of ${TYPES}.`],
@@ -67,11 +74,7 @@ const WRONG: readonly (readonly [string, object, string])[] = [
   ...['tool_used', 'last_tool', 'tool_failed', 'predicate'].map(
     (type) => [`${type} without a value`, when({ type }), `step ask: conditions[1].value ${NAME}`] as const,
   ),
-  [
-    'tool_count without a value',
-    when({ type: 'tool_count', count: 1 }),
-    `step ask: conditions[1].value ${NAME}`,
-  ],
+  ['tool_count without a value', when({ type: 'tool_count', count: 1 }), `step ask: conditions[1].value ${NAME}`],
   ['tool_used with no text', when({ type: 'tool_used', value: 5 }), `step ask: conditions[1].value ${NAME}`],
   [
     'an unknown key of a condition',
@@ -132,7 +135,11 @@ const WRONG: readonly (readonly [string, object, string])[] = [
     when({ type: 'any_of', conditions: [] }),
     'step ask: conditions[1].conditions must be a list of conditions, not empty.',
   ],
-  ['any_of something wrong', when({ type: 'any_of', conditions: [{ type: 'tool_used' }] }), `step ask: conditions[1].conditions[0].value ${NAME}`],
+  [
+    'any_of something wrong',
+    when({ type: 'any_of', conditions: [{ type: 'tool_used' }] }),
+    `step ask: conditions[1].conditions[0].value ${NAME}`,
+  ],
   [
     'not of nothing',
     when({ type: 'not' }),
@@ -140,12 +147,19 @@ const WRONG: readonly (readonly [string, object, string])[] = [
   ],
   [
     'something wrong deep inside',
-    when({ type: 'not', condition: { type: 'any_of', conditions: [{ type: 'last_tool', value: 'a' }, { type: 'x' }] } }),
+    when({
+      type: 'not',
+      condition: { type: 'any_of', conditions: [{ type: 'last_tool', value: 'a' }, { type: 'x' }] },
+    }),
     `step ask: conditions[1].condition.conditions[1].type is "x"; it must be one of ${TYPES}.`,
   ],
 
   ['tools that are no object', ask({ availableTools: 'a' }), 'step ask: availableTools must be an object.'],
-  ['an unknown key of tools', ask({ availableTools: { allow: [] } }), 'step ask: availableTools.allow is not a known key.'],
+  [
+    'an unknown key of tools',
+    ask({ availableTools: { allow: [] } }),
+    'step ask: availableTools.allow is not a known key.',
+  ],
   ...['allowed', 'denied'].flatMap((key) =>
     [[], 'a', [''], ['a*b'], ['*a*b*'], [5]].map(
       (list) =>
@@ -170,7 +184,9 @@ const WRONG: readonly (readonly [string, object, string])[] = [
     [{ optional: '' }, 'a'],
     [null],
     [['a']],
-  ].map((sequence) => [`the sequence ${JSON.stringify(sequence)}`, ask({ sequence }), `step ask: ${SEQUENCE}`] as const),
+  ].map(
+    (sequence) => [`the sequence ${JSON.stringify(sequence)}`, ask({ sequence }), `step ask: ${SEQUENCE}`] as const,
+  ),
   [
     'a sequence that ends with an optional tool',
     ask({ sequence: ['a', { optional: 'b' }] }),
@@ -187,8 +203,16 @@ const WRONG: readonly (readonly [string, object, string])[] = [
     'step ask: onComplete is "nowhere", which is no step; there are first, ask.',
   ],
   ['onComplete that is no name', ask({ sequence: ['a'], onComplete: 5 }), `step ask: onComplete ${NAME}`],
-  ['onComplete without a sequence', ask({ onComplete: 'first' }), 'step ask: onComplete needs a sequence that can be completed.'],
-  ['resetSequenceOn without a sequence', ask({ resetSequenceOn: ['a'] }), 'step ask: resetSequenceOn needs a sequence.'],
+  [
+    'onComplete without a sequence',
+    ask({ onComplete: 'first' }),
+    'step ask: onComplete needs a sequence that can be completed.',
+  ],
+  [
+    'resetSequenceOn without a sequence',
+    ask({ resetSequenceOn: ['a'] }),
+    'step ask: resetSequenceOn needs a sequence.',
+  ],
   ...[[], 'a', [''], [5]].map(
     (resetSequenceOn) =>
       [
@@ -213,7 +237,7 @@ const CONDITIONS: OrchestrationCondition[] = [
 
 describe('a step plan', () => {
   it.each(WRONG)('ORC-27 ORC-29 refuses %s, naming step and field', (_, config, message) => {
-    const define = (): unknown => defineStepPlan({ agent: 'desk', ...config } as StepPlanConfig);
+    const define = (): unknown => defineStepPlan({ agent: 'desk', ...config });
     expect(define).toThrow(SessionsConfigurationError);
     expect(define).toThrow(`The plan of desk: ${message}`);
   });
@@ -236,7 +260,7 @@ describe('a step plan', () => {
     ];
     expect(planOf(steps, { onViolation: 'reset', tokenBudget: 0.5 })).toEqual({
       agent: 'desk',
-      signature: expect.stringMatching(/^[0-9a-f]{64}$/),
+      signature: textLike(/^[0-9a-f]{64}$/),
       steps,
       onViolation: 'reset',
       tokenBudget: 0.5,

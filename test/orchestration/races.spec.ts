@@ -9,6 +9,7 @@ import {
   type StepPlanConfig,
 } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
+import { anyNumber } from '../support/orchestration.js';
 import { StoreProcess } from '../support/store-process.js';
 import { STORES, type TestStore } from '../support/stores.js';
 
@@ -18,25 +19,29 @@ const PLANNED: StepPlanConfig = { agent: 'desk', steps: [{ name: 'ask', isDefaul
 /** Whoever changes states at the same time: a process of its own, or for memory somebody in this one. */
 interface Writer {
   call<T>(method: string, ...args: unknown[]): Promise<T>;
-  kill?(): Promise<void>;
+  kill(): Promise<void>;
 }
+
+type Ports<T> = Record<string, Record<string, (...args: unknown[]) => Promise<T>>>;
 
 class Neighbour implements Writer {
   private orchestration: object = {};
 
   constructor(private readonly adapter: SessionsAdapter) {}
 
+  kill = async (): Promise<void> => {};
+
   async call<T>(method: string, ...args: unknown[]): Promise<T> {
     if (method === 'orchestrate') {
-      const plans = (args as StepPlanConfig[]).map(defineStepPlan);
+      const plans = (args as StepPlanConfig[]).map((config) => defineStepPlan(config));
       const storageProvider = this.adapter.state;
       const states = createOrchestrationStateManager({ storageProvider, cleanup: { enabled: false }, plans });
       this.orchestration = { states, service: createOrchestrationService(states) };
       return undefined as T;
     }
     const [port, name] = method.split('.');
-    const target = (this.orchestration as never)[port] ?? this.adapter[port as keyof SessionsAdapter];
-    return (target as Record<string, (...args: unknown[]) => Promise<T>>)[name](...args);
+    const ports = { ...this.adapter, ...this.orchestration } as unknown as Ports<T>;
+    return ports[port][name](...args);
   }
 }
 
@@ -59,7 +64,7 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
   }, 60_000);
 
   afterAll(async () => {
-    await Promise.all(writers.map((writer) => writer.kill?.()));
+    await Promise.all(writers.map((writer) => writer.kill()));
   });
 
   /** @param plans of both */
@@ -106,7 +111,7 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
     expect(new Set(calls.map(({ callId }) => callId)).size).toBe(25);
     expect(calls).toHaveLength(25);
     expect(others.map(({ tool }) => tool).sort()).toEqual(Array.from({ length: 50 }, (_, n) => `tool ${n}`).sort());
-    expect(two).toEqual({ ...one, lastAccessed: expect.any(Number) });
+    expect(two).toEqual({ ...one, lastAccessed: anyNumber() });
   });
 
   it('ORC-04 both make one state', async () => {
@@ -174,7 +179,7 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
     const [one, two] = await Promise.all([stateOf(sessionId, 0), stateOf(sessionId, 1)]);
     expect(one!.toolHistory).toHaveLength(20);
     expect([3, 4]).toContain(one!.sequenceIndex);
-    expect(two).toEqual({ ...one, lastAccessed: expect.any(Number) });
+    expect(two).toEqual({ ...one, lastAccessed: anyNumber() });
   });
 
   it('ORC-05 hundreds of changes by both are all there, and what is stored stays short', async () => {
@@ -211,7 +216,7 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
     const alike = async (expected: object): Promise<void> => {
       const [one, two] = await Promise.all([stateOf(sessionId, 0), stateOf(sessionId, 1)]);
       expect(one).toMatchObject(expected);
-      expect(two).toEqual({ ...one, lastAccessed: expect.any(Number) });
+      expect(two).toEqual({ ...one, lastAccessed: anyNumber() });
     };
 
     await use(0, 'search');
@@ -230,6 +235,6 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
     // Somebody who never had either plan reads the same.
     const before = await stateOf(sessionId, 0);
     await writers[1].call('orchestrate', { agent: 'desk' });
-    expect(await stateOf(sessionId, 1)).toEqual({ ...before, lastAccessed: expect.any(Number) });
+    expect(await stateOf(sessionId, 1)).toEqual({ ...before, lastAccessed: anyNumber() });
   });
 });

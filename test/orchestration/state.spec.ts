@@ -7,7 +7,7 @@ import {
   UnknownStepError,
 } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
-import { describeStores, orchestrate, planOf } from '../support/orchestration.js';
+import { anyNumber, anyText, describeStores, orchestrate, planOf } from '../support/orchestration.js';
 import { rejection } from '../support/running-application.js';
 
 const DAY = 86_400_000;
@@ -35,9 +35,9 @@ describeStores('the state of an agent in a session', (store) => {
       const sessionId = mintId();
       const before = await free().getOrCreateState(sessionId);
 
-      expect(before).toEqual({ sessionId, ...FRESH, version: 1, lastAccessed: expect.any(Number), ttl: DAY });
+      expect(before).toEqual({ sessionId, ...FRESH, version: 1, lastAccessed: anyNumber(), ttl: DAY });
       expect(Math.abs(Date.now() - before!.lastAccessed)).toBeLessThan(60_000);
-      expect(await free().getState(sessionId)).toEqual({ ...before, lastAccessed: expect.any(Number) });
+      expect(await free().getState(sessionId)).toEqual({ ...before, lastAccessed: anyNumber() });
     });
 
     it('ORC-01 keeps recent tools newest first, each once, and ten of them', async () => {
@@ -66,7 +66,7 @@ describeStores('the state of an agent in a session', (store) => {
       await states.setActiveStep(sessionId, 'help');
       const first = await states.addUsedTool(sessionId, 'page', { callId: 'one' });
       expect(first.toolHistory).toEqual([
-        { tool: 'page', step: 'help', at: expect.any(String), callId: 'one', outcome: 'succeeded' },
+        { tool: 'page', step: 'help', at: anyText(), callId: 'one', outcome: 'succeeded' },
       ]);
       for (let n = 1; n < 105; n += 1) await states.addUsedTool(sessionId, `t${n}`, { outcome: 'failed' });
 
@@ -128,7 +128,7 @@ describeStores('the state of an agent in a session', (store) => {
       await delay(5);
       const read = (await states.getState(sessionId))!;
 
-      expect(read).toEqual({ ...before, lastAccessed: expect.any(Number) });
+      expect(read).toEqual({ ...before, lastAccessed: anyNumber() });
       expect(read.lastAccessed).toBeGreaterThan(before.lastAccessed);
     });
   });
@@ -147,7 +147,7 @@ describeStores('the state of an agent in a session', (store) => {
       const sessionId = mintId();
       const used = await free().addUsedTool(sessionId, 'search');
 
-      expect(await free().getOrCreateState(sessionId)).toEqual({ ...used, lastAccessed: expect.any(Number) });
+      expect(await free().getOrCreateState(sessionId)).toEqual({ ...used, lastAccessed: anyNumber() });
     });
 
     it.each<[string, object]>([
@@ -194,7 +194,7 @@ describeStores('the state of an agent in a session', (store) => {
       };
       const after = (await states.updateState(sessionId, updates))!;
 
-      expect(after).toEqual({ ...before, ...updates, version: 3, lastAccessed: expect.any(Number) });
+      expect(after).toEqual({ ...before, ...updates, version: 3, lastAccessed: anyNumber() });
       expect(after.lastAccessed).toBeGreaterThan(before.lastAccessed);
       const usage = { promptTokens: 1, completionTokens: 2, totalTokens: 4 };
       // As when no step is entered by its method.
@@ -207,9 +207,9 @@ describeStores('the state of an agent in a session', (store) => {
         progress: { help: 1, ask: 2 },
         cumulativeTokenUsage: usage,
         version: 4,
-        lastAccessed: expect.any(Number),
+        lastAccessed: anyNumber(),
       });
-      expect(await states.getState(sessionId)).toEqual({ ...last, lastAccessed: expect.any(Number) });
+      expect(await states.getState(sessionId)).toEqual({ ...last, lastAccessed: anyNumber() });
     });
 
     it('ORC-05 gives null where there is none, and makes none', async () => {
@@ -233,7 +233,7 @@ describeStores('the state of an agent in a session', (store) => {
       updates.recentlyUsedTools.push('b');
       updates.toolHistory[0].tool = 'other';
 
-      expect(await states.getState(sessionId)).toEqual({ ...after, ...copy, lastAccessed: expect.any(Number) });
+      expect(await states.getState(sessionId)).toEqual({ ...after, ...copy, lastAccessed: anyNumber() });
     });
 
     it('ORC-05 loses none of many concurrent merges of different fields', async () => {
@@ -293,8 +293,8 @@ describeStores('the state of an agent in a session', (store) => {
         return undefined;
       });
 
-      expect(after).toEqual({ ...before, lastAccessed: expect.any(Number) });
-      expect(await states.getState(sessionId)).toEqual({ ...before, lastAccessed: expect.any(Number) });
+      expect(after).toEqual({ ...before, lastAccessed: anyNumber() });
+      expect(await states.getState(sessionId)).toEqual({ ...before, lastAccessed: anyNumber() });
     });
 
     it('ORC-05 a function that throws, or is refused, leaves the state as it was', async () => {
@@ -312,7 +312,7 @@ describeStores('the state of an agent in a session', (store) => {
         UnknownStepError,
       );
 
-      expect(await states.getState(sessionId)).toEqual({ ...before, lastAccessed: expect.any(Number) });
+      expect(await states.getState(sessionId)).toEqual({ ...before, lastAccessed: anyNumber() });
     });
   });
 
@@ -357,7 +357,7 @@ describeStores('the state of an agent in a session', (store) => {
       const refused = await rejection(planned().setActiveStep(sessionId, 'nowhere'), UnknownStepError);
       expect(refused).toMatchObject({ step: 'nowhere', known: ['ask', 'help', 'free'] });
       await rejection(planned().updateState(sessionId, { activeStep: 'nowhere' }), UnknownStepError);
-      expect(await planned().getState(sessionId)).toEqual({ ...before, lastAccessed: expect.any(Number) });
+      expect(await planned().getState(sessionId)).toEqual({ ...before, lastAccessed: anyNumber() });
 
       const other = mintId();
       await free().getOrCreateState(other);
@@ -400,9 +400,7 @@ describeStores('the state of an agent in a session', (store) => {
 
     it('ORC-07 counts a call once that many report at once', async () => {
       const sessionId = mintId();
-      await Promise.all(
-        Array.from({ length: 20 }, () => free().addUsedTool(sessionId, 'search', { callId: 'one' })),
-      );
+      await Promise.all(Array.from({ length: 20 }, () => free().addUsedTool(sessionId, 'search', { callId: 'one' })));
 
       expect((await free().getState(sessionId))?.toolHistory).toHaveLength(1);
     });
@@ -462,8 +460,8 @@ describeStores('the state of an agent in a session', (store) => {
       await states.addTokenUsage(sessionId, { promptTokens: 1 });
       const reset = await states.resetState(sessionId);
 
-      expect(reset).toEqual({ sessionId, ...FRESH, version: 4, lastAccessed: expect.any(Number), ttl: DAY });
-      expect(await states.getState(sessionId)).toEqual({ ...reset, lastAccessed: expect.any(Number) });
+      expect(reset).toEqual({ sessionId, ...FRESH, version: 4, lastAccessed: anyNumber(), ttl: DAY });
+      expect(await states.getState(sessionId)).toEqual({ ...reset, lastAccessed: anyNumber() });
       expect(await states.resetState(sessionId)).toMatchObject({ ...FRESH, version: 5 });
       // What was before the reset is forgotten, the ids of calls too.
       expect((await states.addUsedTool(sessionId, 'search', { callId: 'one' })).toolHistory).toHaveLength(1);
@@ -497,7 +495,10 @@ describeStores('the state of an agent in a session', (store) => {
 
       await states.setActiveStep(sessionId, 'help');
       await states.advanceSequence(sessionId);
-      expect(await states.toAIOrchestrationState(sessionId)).toMatchObject({ sequenceIndex: 1, allowedTools: ['call'] });
+      expect(await states.toAIOrchestrationState(sessionId)).toMatchObject({
+        sequenceIndex: 1,
+        allowedTools: ['call'],
+      });
       await states.advanceSequence(sessionId);
       expect(await states.toAIOrchestrationState(sessionId)).toEqual({
         activeStep: 'help',

@@ -127,7 +127,10 @@ describeStores('a step sequencer', (store) => {
     const [first, second] = [mintId(), mintId()];
     expect(await sequencer.getCurrentSequenceTools(GROUPS, first)).toEqual(['greet', 'search', 'browse']);
     expect(await sequencer.getCurrentSequenceTool(GROUPS, first)).toBe('greet');
-    expect(await sequencer.filterToolsBySequence(GROUPS, first, ['book', 'browse', 'greet'])).toEqual(['browse', 'greet']);
+    expect(await sequencer.filterToolsBySequence(GROUPS, first, ['book', 'browse', 'greet'])).toEqual([
+      'browse',
+      'greet',
+    ]);
     for (const tool of ['greet', 'browse', 'book']) expect(await sequencer.processTool(GROUPS, first, tool)).toBe(true);
     expect(await sequencer.hasActiveSequence(GROUPS, first)).toBe(false);
 

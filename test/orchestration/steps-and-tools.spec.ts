@@ -92,7 +92,11 @@ describeStores('steps and tools', (store) => {
         { type: 'tool_used', value: 'b' },
       ],
     };
-    const start: OrchestrationStep = { name: 'start', isDefault: true, conditions: [{ type: 'last_tool', value: 'z' }] };
+    const start: OrchestrationStep = {
+      name: 'start',
+      isDefault: true,
+      conditions: [{ type: 'last_tool', value: 'z' }],
+    };
 
     it('ORC-25 is the default one until another one’s conditions all hold, and stays', async () => {
       const sessionId = mintId();
@@ -293,7 +297,10 @@ describeStores('steps and tools', (store) => {
       };
       const { service } = of(PLAN, {}, { 'is-late': isLate });
       expect(await service.processToolUsage(sessionId, 'a', { message: 'hi' })).toMatchObject({ activeStep: 'ask' });
-      expect(await service.processToolUsage(sessionId, 'b')).toMatchObject({ activeStep: 'late', progress: { ask: 2 } });
+      expect(await service.processToolUsage(sessionId, 'b')).toMatchObject({
+        activeStep: 'late',
+        progress: { ask: 2 },
+      });
 
       expect(asked).toMatchObject([
         { agent: 'desk', sessionId, message: 'hi', state: { recentlyUsedTools: ['a'], sequenceIndex: 1 } },

@@ -69,3 +69,7 @@ export function noteWarnings(): string[] {
   Logger.overrideLogger({ log: () => {}, error: () => {}, warn: (text: unknown) => void warnings.push(String(text)) });
   return warnings;
 }
+
+export const anyNumber = (): number => expect.any(Number) as number;
+export const anyText = (): string => expect.any(String) as string;
+export const textLike = (pattern: RegExp): string => expect.stringMatching(pattern) as string;

@@ -197,7 +197,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(after).toEqual({ ...before, ...updates, version: 3, lastAccessed: anyNumber() });
       expect(after.lastAccessed).toBeGreaterThan(before.lastAccessed);
       const usage = { promptTokens: 1, completionTokens: 2, totalTokens: 4 };
-      // As when no step is entered by its method.
+      // The step is left as `setActiveStep` leaves it.
       const unset = { activeStep: undefined, sequenceIndex: undefined, cumulativeTokenUsage: usage };
       const last = await states.updateState(sessionId, unset);
       const { activeStep: _, ...rest } = after;
@@ -241,14 +241,16 @@ describeStores('the state of an agent in a session', (store) => {
       await free().getOrCreateState(sessionId);
       await Promise.all([
         free().updateState(sessionId, { sequenceIndex: 7 }),
-        free().updateState(sessionId, { activeStep: 'ask' }),
+        free().updateState(sessionId, {
+          cumulativeTokenUsage: { promptTokens: 1, completionTokens: 2, totalTokens: 3 },
+        }),
         free().updateState(sessionId, { progress: { help: 1 } }),
         free().addUsedTool(sessionId, 'search'),
       ]);
 
       expect(await free().getState(sessionId)).toMatchObject({
         sequenceIndex: 7,
-        activeStep: 'ask',
+        cumulativeTokenUsage: { totalTokens: 3 },
         progress: { help: 1 },
         recentlyUsedTools: ['search'],
         version: 5,

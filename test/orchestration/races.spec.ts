@@ -202,7 +202,7 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
     expect(Math.max(...longest)).toBeLessThan(60);
   });
 
-  it('two versions of a plan work on one state, which both read alike', async () => {
+  it('ORC-30 two versions of a plan work on one state, which both read alike', async () => {
     const [older, newer] = ['older', 'newer'].map((version): StepPlanConfig => {
       const sequence = version === 'older' ? ['search', 'book'] : ['search', 'rate', 'book'];
       const next = { name: version, conditions: [{ type: 'last_tool' as const, value: 'book' }], sequence: ['end'] };

@@ -142,9 +142,13 @@ describeStores('a session manager', (store) => {
 
     expect(await sessions.get(left)).toBeNull();
     expect(await sessions.create(left)).toMatchObject({ version: 1 });
-    expect(await sessions.get(lasting)).not.toBeNull();
-    const address = { namespace: 'carts', scope: '', sessionId: lasting, key: 'session' };
-    expect(await store().state.get(address)).not.toHaveProperty('expiresAt');
+    expect(await lifeOf(used)).toBe(400);
+    await sessions.get(used);
+    expect(await lifeOf(used)).toBe(400);
+    await sessions.get(lasting);
+    expect(await lifeOf(lasting)).toBe('never');
+    await sessions.update(lasting, (state) => state);
+    expect(await lifeOf(lasting)).toBe('never');
   });
 
   it('ORC-16 keeps namespaces apart, and orchestration out', async () => {
@@ -168,4 +172,11 @@ describeStores('a session manager', (store) => {
       await expect(async () => call('a b')).rejects.toThrow(InvalidInputError);
     }
   });
+
+  /** Milliseconds from the last access on. */
+  async function lifeOf(sessionId: string): Promise<number | 'never'> {
+    const address = { namespace: 'carts', scope: '', sessionId, key: 'session' };
+    const { accessedAt, expiresAt } = (await store().state.get(address))!;
+    return expiresAt === undefined ? 'never' : Date.parse(expiresAt) - Date.parse(accessedAt);
+  }
 });

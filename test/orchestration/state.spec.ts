@@ -353,6 +353,17 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await states.setActiveStep(sessionId, 'ask')).toMatchObject({ sequenceIndex: 1, progress: { help: 0 } });
     });
 
+    it('ORC-06 an index that was counted while no step was active is the default step’s', async () => {
+      const sessionId = mintId();
+      const states = planned();
+      await states.getOrCreateState(sessionId);
+      await states.updateState(sessionId, { sequenceIndex: 2 });
+      expect(await states.setActiveStep(sessionId, undefined)).toMatchObject({ sequenceIndex: 2 });
+      await states.setActiveStep(sessionId, 'help');
+
+      expect(await states.setActiveStep(sessionId, 'ask')).toMatchObject({ sequenceIndex: 2, progress: { help: 0 } });
+    });
+
     it('ORC-06 refuses a step that the plan does not have, and takes any without a plan', async () => {
       const sessionId = mintId();
       const before = await planned().addUsedTool(sessionId, 'search');
@@ -556,7 +567,7 @@ describeStores('the state of an agent in a session', (store) => {
     });
   });
 
-  it('refuses ids that are none', async () => {
+  it('NST-17 refuses ids that are none', async () => {
     for (const sessionId of ['', ' ', 'a b', `a${'b'.repeat(200)}`, '../x', null as unknown as string]) {
       await expect(async () => free().getState(sessionId)).rejects.toThrow(InvalidInputError);
       await expect(async () => free().addUsedTool(sessionId, 'search')).rejects.toThrow(InvalidInputError);

@@ -1,4 +1,11 @@
-import { type Checkpoint, type Message, type SessionsAdapter, type Turn, type TurnEvent } from 'nestjs-agent-sessions';
+import {
+  type Checkpoint,
+  createOrchestrationStateManager,
+  type Message,
+  type SessionsAdapter,
+  type Turn,
+  type TurnEvent,
+} from 'nestjs-agent-sessions';
 import { readAll } from '../support/read-all.js';
 import { ORCHESTRATOR } from './actor/chaos.orchestrator.js';
 import { type SessionContents } from './history/history.js';
@@ -34,5 +41,14 @@ async function readSession(store: SessionsAdapter, sessionId: string): Promise<S
     ),
   );
   const lane = await store.turns.lane(sessionId);
-  return { sessionId, turns, messages, checkpoints: checkpoints.reverse(), events: Object.fromEntries(events), lane };
+  const states = createOrchestrationStateManager({ storageProvider: store.state, cleanup: { enabled: false } });
+  return {
+    sessionId,
+    turns,
+    messages,
+    checkpoints: checkpoints.reverse(),
+    events: Object.fromEntries(events),
+    lane,
+    orchestration: await states.of(ORCHESTRATOR).getState(sessionId),
+  };
 }

@@ -1,4 +1,4 @@
-import { type OrchestrationCondition, type OrchestrationStep, type SequenceItem } from '../../lib/index.js';
+import { type OrchestrationCondition, type OrchestrationStep, type SequenceItem } from 'nestjs-agent-sessions';
 
 /** A use of a tool as a test asks for it. */
 export interface ReferenceUse {

@@ -7,9 +7,10 @@ import {
   type TurnOutcome,
 } from 'nestjs-agent-sessions';
 import { type HistoryFile } from '../history/history-file.js';
-import { type Tally } from '../history/history.js';
+import { stepOfCall, type Tally } from '../history/history.js';
 import { link } from '../history/link.js';
-import { type Script } from './script.js';
+import { stepsOf } from './plan.js';
+import { type Script, type ToolScript } from './script.js';
 
 export const ORCHESTRATOR = 'chaos';
 /** What scripts wait for. */
@@ -24,12 +25,14 @@ export function chaosOrchestrator(version: string, history: HistoryFile): Orches
     initialState: () => ({ turns: 0, chain: '' }),
     keepCheckpoints: 'all',
     historyWindow: 4,
+    steps: stepsOf(version),
     intents: {
       play: async (turn) => {
         attempts += 1;
         const attempt = `${history.process}/${attempts}`;
         const { id: turnId, sessionId } = turn;
-        history.note({ what: 'begin', sessionId, turnId, attempt, number: turn.attempt });
+        const tokens = turn.tools.state.cumulativeTokenUsage.totalTokens;
+        history.note({ what: 'begin', sessionId, turnId, attempt, number: turn.attempt, tokens });
         turn.signal.addEventListener('abort', () => history.note({ what: 'abort', turnId, attempt }));
         try {
           return await play(turn, attempt, history);
@@ -60,10 +63,32 @@ async function play(
     // A handler that listens stops here, another one goes on as a zombie.
     if (script.listens && turn.signal.aborted) return undefined;
   }
+  for (const [index, tool] of script.tools.entries()) await use(turn, attempt, history, index, tool);
   if (script.waitMs !== null) await turn.waitFor(SIGNAL, { timeoutMs: script.waitMs, onTimeout: () => null });
   if (turn.attempt <= script.failures) throw new Error('This attempt was to fail.');
   if (script.fails) throw Object.assign(new Error('This turn was to fail.'), { permanent: true });
   return reply(`${turn.input.text} ${attempt}`, {
     state: { turns: turn.state.turns + 1, chain: link(turn.state.chain, turn.id) },
   });
+}
+
+async function use(
+  turn: TurnContext<Tally>,
+  attempt: string,
+  history: HistoryFile,
+  index: number,
+  { tool, tokens, fails }: ToolScript,
+): Promise<void> {
+  const callId = `${turn.id}-${index}`;
+  const failure = new Error('This tool was to fail.');
+  try {
+    await turn.tools.use(tool, callId, () => {
+      history.note({ what: 'step', turnId: turn.id, attempt, step: stepOfCall(callId) });
+      if (fails) throw failure;
+    });
+  } catch (error) {
+    if (error !== failure) throw error;
+  }
+  turn.usage.add({ promptTokens: tokens });
+  history.note({ what: 'use', turnId: turn.id, attempt, callId, tool, tokens, failed: fails });
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type CancelMode,
+  type JsonObject,
   SessionsError,
   StoreUnavailableError,
   type Turn,
@@ -55,7 +56,7 @@ export class Client {
   /** Sent again while nobody knows whether it arrived, and now and then although it did. */
   private async submit(sessionId: string, key: string): Promise<{ readonly id: string } | null> {
     const whenBusy = this.random.pick(this.load.whenBusy);
-    const metadata = { ...writeScript(this.random, this.load) };
+    const metadata = writeScript(this.random, this.load) as unknown as JsonObject;
     const send = (): Promise<Turn> =>
       this.history.call(
         'submit',

@@ -1,4 +1,5 @@
 import { type Random } from '../random.js';
+import { TOOLS } from './plan.js';
 
 /** What a message tells its handler to do. */
 export interface Script {
@@ -6,6 +7,8 @@ export interface Script {
   readonly stepMs: number;
   /** Events after each step. */
   readonly emits: number;
+  /** Used after the steps, one after the other. */
+  readonly tools: readonly ToolScript[];
   /** Attempts that fail before one succeeds. */
   readonly failures: number;
   /** No attempt succeeds. */
@@ -14,6 +17,15 @@ export interface Script {
   readonly waitMs: number | null;
   /** Stops when its signal is aborted. */
   readonly listens: boolean;
+}
+
+/** A use of a tool. */
+export interface ToolScript {
+  readonly tool: string;
+  /** What it takes. */
+  readonly tokens: number;
+  /** It fails each time; the turn goes on. */
+  readonly fails: boolean;
 }
 
 export interface ScriptChances {
@@ -33,5 +45,10 @@ export function writeScript(random: Random, { failure, wait }: ScriptChances): S
     fails,
     waitMs: random.chance(wait) ? random.int(100, 2000) : null,
     listens: random.chance(0.5),
+    tools: random.chance(0.5) ? Array.from({ length: random.int(1, 3) }, () => writeTool(random)) : [],
   };
+}
+
+function writeTool(random: Random): ToolScript {
+  return { tool: random.pick(TOOLS), tokens: random.int(1, 1000), fails: random.chance(0.1) };
 }

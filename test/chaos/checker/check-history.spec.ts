@@ -40,9 +40,10 @@ describe('checkHistory', () => {
       turnsByStatus: { 'awaiting-input': 3, completed: 1, failed: 1, cancelled: 2, superseded: 1 },
       claims: 10,
       attempts: 10,
-      effects: 7,
+      effects: 12,
+      uses: 7,
       events: 5,
-      calls: 41,
+      calls: 46,
       unknownCalls: 4,
       faults: 4,
     });
@@ -584,6 +585,11 @@ describe('checkHistory', () => {
         (story) => effect(story, 'worker-1/3', 'look up'),
       ],
       [
+        'ORC-28 sees that a later attempt calls a tool again whose call is stored',
+        /turn-1 .*: step tool turn-1-0 was done .* worker-1\/2 .* after saveStep .* fence 1/,
+        (story) => effect(story, 'worker-1/2', 'tool turn-1-0'),
+      ],
+      [
         'BOT-30 sees a step with two values',
         /step look up is "worker-1\/1" after .*, and "else" after/,
         (story) => {
@@ -607,6 +613,74 @@ describe('checkHistory', () => {
         'BOT-30 sees a step of a handler that never began',
         /by a handler that never began/,
         (story) => effect(story, 'worker-1/99', 'look up'),
+      ],
+    ]);
+  });
+
+  describe('tools', () => {
+    type State = NonNullable<ReturnType<Forgery['session']>['orchestration']>;
+    const state = (story: Forgery): State => story.session('retried').orchestration!;
+    const told = (attempt: string, tokens: number) => (story: Forgery) => {
+      for (const begin of story.notes('begin')) if (begin.attempt === attempt) begin.tokens = tokens;
+    };
+
+    forgeries('tools', [
+      [
+        'ORC-28 sees that a use is lost',
+        /session retried has the state/,
+        (story) => void state(story).toolHistory.pop(),
+      ],
+      [
+        'ORC-28 sees a use that is there twice',
+        /session retried has the state .*turn-2-0: ask in recover","turn-2-0: ask in recover"\]/,
+        (story) => void state(story).toolHistory.push({ ...state(story).toolHistory[2] }),
+      ],
+      [
+        'ORC-28 sees a use of a turn that failed',
+        /session retried has the state .*turn-6-0/,
+        (story) => void state(story).toolHistory.push({ ...state(story).toolHistory[2], callId: 'turn-6-0' }),
+      ],
+      [
+        'ORC-28 sees what a turn did of which nothing is stored',
+        /session stopped has the state .* instead of null/,
+        (story) => (story.session('stopped').orchestration = { ...state(story) }),
+      ],
+      [
+        'ORC-28 sees that all uses are lost',
+        /session retried has the state null instead of/,
+        (story) => (story.session('retried').orchestration = null),
+      ],
+      [
+        'TRN-02 sees uses against the order of the lane',
+        /session retried has the state/,
+        (story) => void state(story).toolHistory.reverse(),
+      ],
+      [
+        'ORC-28 sees a use that failed as one that did not',
+        /look in collect, failed"/,
+        (story) => (state(story).toolHistory[0].outcome = 'failed'),
+      ],
+      [
+        'ORC-11 sees tokens that were added twice',
+        /"totalTokens":110} instead of .*"totalTokens":70}/,
+        (story) => (state(story).cumulativeTokenUsage.totalTokens += 40),
+      ],
+      ['ORC-25 sees another active step', /"activeStep":"act"/, (story) => (state(story).activeStep = 'act')],
+      ['ORC-21 sees another place in the sequence', /"sequenceIndex":2/, (story) => (state(story).sequenceIndex = 2)],
+      [
+        'ORC-01 sees other recent tools',
+        /"recentlyUsedTools":\["look"\]/,
+        (story) => (state(story).recentlyUsedTools = ['look']),
+      ],
+      [
+        'ORC-30 sees a handler that was not told what the turn before it did',
+        /worker-2\/4 of turn turn-2, .* was told of 0 tokens; 30 had been taken/,
+        told('worker-2/4', 0),
+      ],
+      [
+        'ORC-30 sees a handler that was told what its turn did in an earlier attempt',
+        /worker-1\/2 of turn turn-1, .* was told of 10 tokens; 0 had been taken/,
+        told('worker-1/2', 10),
       ],
     ]);
   });
@@ -689,7 +763,11 @@ describe('checkHistory', () => {
   });
 
   describe('scripts', () => {
-    const AS_IT_WAS = { steps: 1, emits: 1, failures: 1, fails: false };
+    const USED = [
+      { tool: 'look', tokens: 10, fails: false },
+      { tool: 'drop', tokens: 20, fails: false },
+    ];
+    const AS_IT_WAS = { steps: 1, emits: 1, failures: 1, fails: false, tools: USED };
     const tell = (story: Forgery, key: string, script: object): void => {
       story.turn(key).request.input.metadata = { ...AS_IT_WAS, ...script };
     };
@@ -710,6 +788,11 @@ describe('checkHistory', () => {
         'BOT-30 sees an answer without a step',
         /ended with 2 stored steps; 3 were to be/,
         (story) => tell(story, 'a1', { steps: 3 }),
+      ],
+      [
+        'ORC-28 sees an answer without a use of a tool',
+        /turn-1 .* used .*"drop".*; .*"ask".* were to be/,
+        (story) => tell(story, 'a1', { tools: [...USED, { tool: 'ask', tokens: 1, fails: false }] }),
       ],
       [
         'TRN-30 sees that an event was never sent to the store',
@@ -848,6 +931,7 @@ function addLane(story: Forgery): void {
     messages: [],
     checkpoints: [],
     events: {},
+    orchestration: null,
   });
   for (const [index, key] of ['x1', 'x2'].entries()) {
     const value = { turnId: key, position: index + 1 };
@@ -866,7 +950,7 @@ function addRun(story: Forgery, turnId: string, position: number, fence: number,
 function addHandler(story: Forgery, { number }: { readonly number: number }): void {
   const [{ at, turnId }] = story.notes('end').slice(-1);
   const handler = { process: 'worker-2', turnId, attempt: 'worker-2/99' };
-  story.note({ at: at + 1, what: 'begin', sessionId: 'frozen', number, ...handler });
+  story.note({ at: at + 1, what: 'begin', sessionId: 'frozen', number, tokens: 0, ...handler });
   story.note({ at: at + 2, what: 'end', ...handler });
 }
 

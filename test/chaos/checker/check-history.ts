@@ -13,6 +13,7 @@ import { scripts } from './rules/scripts.js';
 import { settledOnce } from './rules/settled-once.js';
 import { signals } from './rules/signals.js';
 import { steps } from './rules/steps.js';
+import { tools } from './rules/tools.js';
 import { type Run } from './run.js';
 import { longestStalls } from './stalls.js';
 import { toRun } from './to-run.js';
@@ -47,6 +48,8 @@ export interface Counts {
   readonly attempts: number;
   /** Steps that did what they do. */
   readonly effects: number;
+  /** Of tools, in all attempts. */
+  readonly uses: number;
   /** That readers were given. */
   readonly events: number;
   readonly calls: number;
@@ -90,6 +93,7 @@ function rulesFor({ stallMs, leaseMs }: Limits, stalls: ReturnType<typeof longes
     messages,
     scripts,
     steps,
+    tools,
     events,
     signals,
     idle,
@@ -107,6 +111,7 @@ function countsOf(run: Run): Counts {
     claims: sum(turns.map(({ grants }) => grants.length)),
     attempts: sum(turns.map(({ attempts }) => attempts.length)),
     effects: sum(turns.map(({ effects }) => effects.length)),
+    uses: sum(turns.map(({ uses }) => uses.length)),
     events: sum(turns.flatMap(({ readers }) => [...readers.values()].map((given) => given.length))),
     calls: run.calls.length,
     unknownCalls: run.calls.filter(({ outcome }) => outcome === 'unknown').length,

@@ -78,6 +78,30 @@ const BUGS: readonly (readonly [title: string, rule: RuleName, bug: Bug])[] = [
     },
   ],
   [
+    'ORC-28 what a turn did with tools is lost',
+    'tools',
+    (story) => story.contents.sessions.some(({ orchestration }) => orchestration?.toolHistory.pop()),
+  ],
+  [
+    'ORC-28 what a turn did with tools counts twice',
+    'tools',
+    (story) =>
+      story.contents.sessions.some(({ orchestration }) => {
+        const last = orchestration?.toolHistory.at(-1);
+        if (last) orchestration?.toolHistory.push({ ...last });
+        return last !== undefined;
+      }),
+  ],
+  [
+    'ORC-30 a handler is told an old state',
+    'tools',
+    (story) => {
+      const begin = story.notes('begin').find(({ tokens }) => tokens > 0);
+      if (begin) begin.tokens = 0;
+      return begin !== undefined;
+    },
+  ],
+  [
     'TRN-30 an event is lost',
     'events',
     (story) => {

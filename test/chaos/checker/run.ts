@@ -64,6 +64,8 @@ export interface TurnRun {
   readonly grants: readonly Grant[];
   readonly attempts: readonly Attempt[];
   readonly effects: readonly Effect[];
+  /** Of tools, in all of its attempts. */
+  readonly uses: readonly UseNote[];
   /** What each reader was given. */
   readonly readers: ReadonlyMap<string, readonly EventNote[]>;
   /** See the function of this name. */
@@ -93,6 +95,8 @@ export interface Attempt {
   readonly sessionId: string;
   readonly turnId: string;
   readonly number: number;
+  /** What it was told that the session has taken. */
+  readonly tokens: number;
   readonly process: string;
   readonly beganAt: number;
   /** When it was told to stop, had ended, or its worker let go of the turn; Infinity when nothing tells. */
@@ -109,4 +113,5 @@ export interface Effect {
   readonly process: string;
 }
 
+export type UseNote = Note & { readonly what: 'use' };
 export type EventNote = Note & { readonly what: 'event' };

@@ -134,12 +134,15 @@ class RunBuilder {
         this.turn(note.turnId).effects.push({ step: note.step, attempt, at: note.at, process: note.process });
         return;
       }
+      case 'use':
+        this.turn(note.turnId).uses.push(note);
+        return;
       case 'event':
         addTo(this.turn(note.turnId).readers, note.reader, note);
     }
   }
 
-  private begin({ attempt, sessionId, turnId, number, process, at }: Note & { what: 'begin' }): void {
+  private begin({ attempt, sessionId, turnId, number, tokens, process, at }: Note & { what: 'begin' }): void {
     if (this.attempts.has(attempt)) throw new Error(`Two handlers have the name ${attempt}.`);
     const turn = this.turn(turnId, sessionId);
     const claimed = turn.grants.filter(
@@ -153,6 +156,7 @@ class RunBuilder {
       sessionId,
       turnId,
       number,
+      tokens,
       process,
       beganAt: at,
       endedAt: letGo?.sentAt ?? Infinity,
@@ -205,6 +209,7 @@ class RunBuilder {
         grants: [],
         attempts: [],
         effects: [],
+        uses: [],
         readers: new Map(),
         mayHaveEndedAt: null,
       };

@@ -4,6 +4,7 @@ import {
   type JsonValue,
   type Lane,
   type Message,
+  type OrchestrationProgress,
   type Turn,
   type TurnEvent,
   type TurnStatus,
@@ -116,19 +117,33 @@ export type Note = Stamp & { readonly type: 'note' } & Happening;
 
 /** What is not a call. */
 export type Happening =
-  /** A handler starts. `attempt` is a name that nothing else has; the answer's text is `<key> <attempt>`. */
+  /**
+   * A handler starts. `attempt` is a name that nothing else has; the answer's text is `<key> <attempt>`. `tokens` is what the
+   * session has taken until then, as the handler is told.
+   */
   | {
       readonly what: 'begin';
       readonly sessionId: string;
       readonly turnId: string;
       readonly attempt: string;
       readonly number: number;
+      readonly tokens: number;
     }
   /** Its AbortSignal is aborted: from here on it is told to do nothing. */
   | { readonly what: 'abort'; readonly turnId: string; readonly attempt: string }
   | { readonly what: 'end'; readonly turnId: string; readonly attempt: string }
   /** A step does what it does: it was not stored before. */
   | { readonly what: 'step'; readonly turnId: string; readonly attempt: string; readonly step: string }
+  /** A tool was used, now or by an earlier attempt whose result was stored. Not told of a use that the attempt did not survive. */
+  | {
+      readonly what: 'use';
+      readonly turnId: string;
+      readonly attempt: string;
+      readonly callId: string;
+      readonly tool: string;
+      readonly tokens: number;
+      readonly failed: boolean;
+    }
   /** A reader of a turn's events is given one. `reader` is a name that nothing else has. */
   | {
       readonly what: 'event';
@@ -160,6 +175,8 @@ export interface SessionContents {
   /** By turn. */
   readonly events: Readonly<Record<string, readonly TurnEvent[]>>;
   readonly lane: Lane;
+  /** Null: no turn has used a tool. */
+  readonly orchestration: OrchestrationProgress | null;
 }
 
 /** The state that every turn of a run leaves behind. */
@@ -168,4 +185,9 @@ export interface Tally {
   readonly turns: number;
   /** See `link`: tells which turns, in which order. */
   readonly chain: string;
+}
+
+/** The name of the step in which a tool does what it does. */
+export function stepOfCall(callId: string): string {
+  return `tool ${callId}`;
 }

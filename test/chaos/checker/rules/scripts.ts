@@ -1,4 +1,7 @@
 import { type Script } from '../../actor/script.js';
+import { isDeepStrictEqual } from 'node:util';
+import { stepOfCall } from '../../history/history.js';
+import { answerUses } from '../answer-uses.js';
 import { type DoneCall, isDone, mayBeDone } from '../calls.js';
 import { show } from '../describe.js';
 import { type Run, type TurnRun } from '../run.js';
@@ -15,12 +18,16 @@ export function* scripts(run: Run): Generator<string> {
   }
 }
 
-function* success(turn: TurnRun, { fails, failures, steps, emits }: Script, failed: number): Generator<string> {
+function* success(turn: TurnRun, { fails, failures, steps, emits, tools }: Script, failed: number): Generator<string> {
   if (fails) yield `${show.turn(turn)} was to fail`;
   if (failed < failures) yield `${show.turn(turn)} failed ${failed} times; ${failures} were to be`;
   const saves = turn.fenced.filter((call) => call.op === 'saveStep').filter(mayBeDone);
-  const saved = new Set(saves.map(({ args }) => args.step)).size;
+  const saved = new Set(saves.map(({ args }) => args.step).filter((step) => !step.startsWith(stepOfCall('')))).size;
   if (saved < steps) yield `${show.turn(turn)} ended with ${saved} stored steps; ${steps} were to be`;
+  const used = answerUses(turn)?.map(({ tool, tokens, failed }) => ({ tool, tokens, fails: failed }));
+  if (used && !isDeepStrictEqual(used, tools)) {
+    yield `${show.turn(turn)} used ${JSON.stringify(used)}; ${JSON.stringify(tools)} were to be`;
+  }
   yield* emitted(turn, steps * emits);
 }
 

@@ -1,5 +1,6 @@
 import { type CancelMode, type WhenBusy } from 'nestjs-agent-sessions';
-import { type Claim, type OperationName, type Operations } from '../../history/history.js';
+import { TOOLS } from '../../actor/plan.js';
+import { type Claim, type OperationName, type Operations, stepOfCall } from '../../history/history.js';
 import { Random } from '../../random.js';
 import { heldBy, type SentCall, SimulatedRun, Unanswered } from './simulated-run.js';
 import { LEASE_US, Refused } from './simulated-store.js';
@@ -103,7 +104,8 @@ class RandomRun {
     const { sessionId, turnId, failures, position } = claim;
     const hold = heldBy(claim);
     const attempt = this.run.nextAttempt(name);
-    this.run.note(name, { what: 'begin', sessionId, turnId, attempt, number: failures + 1 });
+    const tokens = this.run.store.tokensBefore(turnId);
+    this.run.note(name, { what: 'begin', sessionId, turnId, attempt, number: failures + 1, tokens });
     const over = (what: 'abort' | 'end'): void => this.run.note(name, { what, turnId, attempt });
     let number = 0;
     for (const step of ['look up', 'pay out'].filter((one) => !claim.steps.includes(one))) {
@@ -117,6 +119,19 @@ class RandomRun {
         over('abort');
         return null;
       }
+    }
+    for (let index = 0; index < position % 3; index += 1) {
+      const callId = `${turnId}-${index}`;
+      const use = { tool: TOOLS[(position + index) % TOOLS.length], tokens: 10 * position + index };
+      if (!claim.steps.includes(stepOfCall(callId))) {
+        this.run.note(name, { what: 'step', turnId, attempt, step: stepOfCall(callId) });
+        const saved = yield* this.insisted('saveStep', { ...hold, step: stepOfCall(callId), value: use }, leaseEnd);
+        if (!saved) {
+          over('abort');
+          return null;
+        }
+      }
+      this.run.note(name, { what: 'use', turnId, attempt, callId, ...use, failed: false });
     }
     over('end');
     if (position % 4 === 0 && !claim.steps.includes('go')) {

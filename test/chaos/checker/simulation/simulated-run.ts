@@ -6,8 +6,8 @@ import {
   type OperationName,
   type Operations,
 } from '../../history/history.js';
-import { type StoreContents } from '../../history/history.js';
-import { Refused, SimulatedStore } from './simulated-store.js';
+import { stepOfCall, type StoreContents } from '../../history/history.js';
+import { Refused, SimulatedStore, type SimulatedUse } from './simulated-store.js';
 
 /** What becomes of a call: `lost` is done, but its process is told nothing; `missed` is not done, and nobody knows. */
 export type Fate = 'answered' | 'lost' | 'missed';
@@ -135,7 +135,8 @@ export class SimulatedProcess {
   /** @returns the attempt's name */
   begin({ sessionId, turnId, failures }: Claim): string {
     const attempt = this.run.nextAttempt(this.name);
-    this.run.note(this.name, { what: 'begin', sessionId, turnId, attempt, number: failures + 1 });
+    const tokens = this.run.store.tokensBefore(turnId);
+    this.run.note(this.name, { what: 'begin', sessionId, turnId, attempt, number: failures + 1, tokens });
     this.run.pass(100);
     return attempt;
   }
@@ -149,6 +150,18 @@ export class SimulatedProcess {
     this.run.note(this.name, { what: 'step', turnId: claim.turnId, attempt, step });
     this.run.pass(100);
     this.call('saveStep', { ...heldBy(claim), step, value: attempt });
+  }
+
+  use(claim: Claim, attempt: string, index: number, { tool, tokens }: SimulatedUse): void {
+    const { turnId } = claim;
+    const callId = `${turnId}-${index}`;
+    const step = stepOfCall(callId);
+    if (!claim.steps.includes(step)) {
+      this.run.note(this.name, { what: 'step', turnId, attempt, step });
+      this.call('saveStep', { ...heldBy(claim), step, value: { tool, tokens } });
+    }
+    this.run.note(this.name, { what: 'use', turnId, attempt, callId, tool, tokens, failed: false });
+    this.run.pass(100);
   }
 }
 

@@ -5,16 +5,20 @@ import {
   type JsonObject,
   type JsonValue,
   type Message,
+  type OrchestrationProgress,
   type Turn,
   type TurnEvent,
   type TurnStatus,
   type WhenBusy,
 } from 'nestjs-agent-sessions';
+import { ReferencePlan } from '../../../orchestration/reference.js';
+import { stepsOf } from '../../actor/plan.js';
 import {
   type Claim,
   type Held,
   type Operations,
   type SessionContents,
+  stepOfCall,
   type StoreContents,
 } from '../../history/history.js';
 import { link } from '../../history/link.js';
@@ -33,10 +37,20 @@ interface StoredTurn extends Draft<Turn> {
   lastBatch: { readonly fence: number; readonly number: number } | null;
 }
 
+/** What is stored of a call of a tool. */
+export interface SimulatedUse {
+  readonly tool: string;
+  readonly tokens: number;
+}
+
+type DoneUse = SimulatedUse & { readonly turnId: string; readonly callId: string };
+
 interface Lane {
   readonly turns: StoredTurn[];
   readonly messages: Message[];
   readonly checkpoints: Checkpoint[];
+  /** Of the turns that succeeded. */
+  readonly uses: DoneUse[];
   fence: number;
   running: { readonly turn: StoredTurn; leaseUntil: number } | null;
 }
@@ -174,6 +188,13 @@ export class SimulatedStore {
     return this.turn(turnId).request.input.text;
   }
 
+  /** What the turns before it have taken, which have all ended when it is claimed. */
+  tokensBefore(turnId: string): number {
+    const { sessionId, position } = this.turn(turnId);
+    const before = this.lane(sessionId).uses.filter((use) => this.turn(use.turnId).position < position);
+    return before.reduce((sum, { tokens }) => sum + tokens, 0);
+  }
+
   /** Whether the turn was asked to stop. */
   isMarked(turnId: string): boolean {
     return this.turn(turnId).cancelMode !== undefined;
@@ -209,6 +230,7 @@ export class SimulatedStore {
       });
       this.say(turn, 'user', turn.request.input.text);
       this.say(turn, 'assistant', text);
+      lane.uses.push(...usesOf(turn));
     }
     turn.settledFence = hold.fence;
     if (status === 'cancelled') this.stop(turn, turn.cancelMode ?? 'cancel');
@@ -297,7 +319,14 @@ export class SimulatedStore {
   }
 
   private lane(sessionId: string): Lane {
-    const lane = this.lanes.get(sessionId) ?? { turns: [], messages: [], checkpoints: [], fence: 0, running: null };
+    const lane = this.lanes.get(sessionId) ?? {
+      turns: [],
+      messages: [],
+      checkpoints: [],
+      uses: [],
+      fence: 0,
+      running: null,
+    };
     this.lanes.set(sessionId, lane);
     return lane;
   }
@@ -315,6 +344,35 @@ function stateAfter(state: JsonObject | undefined, { id }: StoredTurn): JsonObje
   return { turns: ((state?.turns as number | undefined) ?? 0) + 1, chain: link((state?.chain as string) ?? '', id) };
 }
 
+function usesOf({ id: turnId, steps }: StoredTurn): DoneUse[] {
+  const calls = [...steps].filter(([step]) => step.startsWith(stepOfCall('')));
+  return calls.map(([step, use]) => ({
+    turnId,
+    callId: step.slice(stepOfCall('').length),
+    ...(use as unknown as SimulatedUse),
+  }));
+}
+
+function orchestrationOf({ uses }: Lane): OrchestrationProgress | null {
+  if (uses.length === 0) return null;
+  const plan = new ReferencePlan(stepsOf(''));
+  for (const { tool } of uses) plan.use({ tool, failed: false });
+  const { history, ...state } = plan.state;
+  const totalTokens = uses.reduce((sum, { tokens }) => sum + tokens, 0);
+  return {
+    ...state,
+    toolHistory: uses.map(({ tool, callId }, index) => ({
+      tool,
+      callId,
+      step: history[index].step,
+      outcome: 'succeeded',
+      at: '',
+    })),
+    progress: {},
+    cumulativeTokenUsage: { promptTokens: totalTokens, completionTokens: 0, totalTokens },
+  };
+}
+
 function contentsOf(sessionId: string, lane: Lane): SessionContents {
   const open = openTurns(lane);
   const turns = lane.turns.map(
@@ -327,5 +385,6 @@ function contentsOf(sessionId: string, lane: Lane): SessionContents {
     checkpoints: lane.checkpoints,
     events: Object.fromEntries(lane.turns.map(({ id, events }) => [id, events])),
     lane: { sessionId, mode: 'open', queued: open.length, ...(open[0] ? { head: open[0] } : {}) },
+    orchestration: orchestrationOf(lane),
   };
 }

@@ -10,7 +10,7 @@ export interface Recorded {
 /**
  * A run in which much goes wrong outside, and nothing inside: what the history checker must find good. By session:
  *
- * - `retried`: key `a1` fails once; `a2` is handed over to `worker-1`, which is killed; `worker-2` ends it
+ * - `retried`: key `a1` fails once after it used a tool; `a2` is handed over to `worker-1`, which is killed; `worker-2` ends it
  * - `stopped`: `b1` waits for a signal; `b2` is superseded by `b3`, which `b4` interrupts; `b4` fails; `b5` is cancelled in the queue
  * - `frozen`: `c1` is sent twice; `worker-3` is frozen with it, and `worker-2` takes it over; the answer to its settle is lost
  */
@@ -39,6 +39,7 @@ function retried(
   const first = worker1.claim(sessionId);
   const failing = worker1.begin(first);
   worker1.step(first, failing, 'look up');
+  worker1.use(first, failing, 0, { tool: 'look', tokens: 10 });
   worker1.call('append', { ...heldBy(first), number: 1, count: 2 });
   worker1.end(first, failing);
   worker1.call('retry', heldBy(first));
@@ -47,6 +48,8 @@ function retried(
   const second = worker1.claim(sessionId);
   const succeeding = worker1.begin(second);
   worker1.step(second, succeeding, 'pay out');
+  worker1.use(second, succeeding, 0, { tool: 'look', tokens: 10 });
+  worker1.use(second, succeeding, 1, { tool: 'drop', tokens: 20 });
   worker1.call('append', { ...heldBy(second), number: 1, count: 1 });
   worker1.end(second, succeeding);
   const a2 = settle(worker1, second, 'a1', succeeding);
@@ -55,6 +58,7 @@ function retried(
 
   const killed = worker1.begin(a2);
   worker1.step(a2, killed, 'look up');
+  worker1.use(a2, killed, 0, { tool: 'ask', tokens: 40 });
   run.note(worker1.name, { what: 'step', turnId: a2.turnId, attempt: killed, step: 'pay out' });
   attempt(() => worker1.call('saveStep', { ...heldBy(a2), step: 'pay out', value: killed }, 'missed'));
   run.fault('kill', worker1.name);
@@ -63,6 +67,7 @@ function retried(
   const taken = worker2.claim(sessionId);
   const again = worker2.begin(taken);
   worker2.step(taken, again, 'pay out');
+  worker2.use(taken, again, 0, { tool: 'ask', tokens: 40 });
   worker2.end(taken, again);
   settle(worker2, taken, 'a2', again);
 }
@@ -90,12 +95,14 @@ function stopped(run: SimulatedRun, client: SimulatedProcess, worker: SimulatedP
   const third = settle(worker, resumed, 'b1', going);
 
   const interrupted = worker.begin(third);
+  worker.use(third, interrupted, 0, { tool: 'ask', tokens: 80 });
   submit('b4', 'interrupt');
   worker.end(third, interrupted, 'abort');
   const fourth = settle(worker, third, null, interrupted, 'cancelled');
   client.call('result', { turnId: b3 });
 
   const failing = worker.begin(fourth);
+  worker.use(fourth, failing, 0, { tool: 'ask', tokens: 160 });
   const b5 = submit('b5', 'enqueue');
   client.call('cancel', { turnId: b5, mode: 'cancel' });
   worker.end(fourth, failing);

@@ -13,7 +13,7 @@ export function stepsOf(version: string): OrchestrationStep[] {
       name: 'collect',
       description: `As of ${version}.`,
       isDefault: true,
-      sequence: [EITHER, { optional: 'look' }, EITHER],
+      sequence: [EITHER, EITHER, EITHER],
       resetSequenceOn: ['drop'],
       onComplete: 'act',
     },

@@ -45,7 +45,7 @@ export function writeScript(random: Random, { failure, wait }: ScriptChances): S
     fails,
     waitMs: random.chance(wait) ? random.int(100, 2000) : null,
     listens: random.chance(0.5),
-    tools: random.chance(0.5) ? Array.from({ length: random.int(1, 3) }, () => writeTool(random)) : [],
+    tools: random.chance(0.7) ? Array.from({ length: random.int(1, 3) }, () => writeTool(random)) : [],
   };
 }
 

@@ -1,6 +1,8 @@
 import { type OrchestrationStep } from 'nestjs-agent-sessions';
 
 export const TOOLS = ['look', 'ask', 'drop'] as const;
+/** What a session has taken before the run, one by one, so that its state has almost as many entries as are worked into one value. */
+export const TOKENS_BEFORE = 24;
 const EITHER = { anyOf: ['look', 'ask'] };
 
 /**

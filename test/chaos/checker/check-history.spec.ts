@@ -641,9 +641,12 @@ describe('checkHistory', () => {
         (story) => void state(story).toolHistory.push({ ...state(story).toolHistory[2], callId: 'turn-6-0' }),
       ],
       [
-        'ORC-28 sees what a turn did of which nothing is stored',
-        /session stopped has the state .* instead of null/,
-        (story) => (story.session('stopped').orchestration = { ...state(story) }),
+        'ORC-28 sees what only turns did that failed',
+        /session stopped has the state .*turn-6-0.* instead of .*"toolHistory":\[\]/,
+        (story) => {
+          const failed = { ...state(story).toolHistory[2], callId: 'turn-6-0' };
+          story.session('stopped').orchestration!.toolHistory.push(failed);
+        },
       ],
       [
         'ORC-28 sees that all uses are lost',
@@ -662,7 +665,7 @@ describe('checkHistory', () => {
       ],
       [
         'ORC-11 sees tokens that were added twice',
-        /"totalTokens":110} instead of .*"totalTokens":70}/,
+        /"totalTokens":134} instead of .*"totalTokens":94}/,
         (story) => (state(story).cumulativeTokenUsage.totalTokens += 40),
       ],
       ['ORC-25 sees another active step', /"activeStep":"act"/, (story) => (state(story).activeStep = 'act')],
@@ -674,13 +677,13 @@ describe('checkHistory', () => {
       ],
       [
         'ORC-30 sees a handler that was not told what the turn before it did',
-        /worker-2\/4 of turn turn-2, .* was told of 0 tokens; 30 had been taken/,
-        told('worker-2/4', 0),
+        /worker-2\/4 of turn turn-2, .* was told of 24 tokens; 54 had been taken/,
+        told('worker-2/4', 24),
       ],
       [
         'ORC-30 sees a handler that was told what its turn did in an earlier attempt',
-        /worker-1\/2 of turn turn-1, .* was told of 10 tokens; 0 had been taken/,
-        told('worker-1/2', 10),
+        /worker-1\/2 of turn turn-1, .* was told of 34 tokens; 24 had been taken/,
+        told('worker-1/2', 34),
       ],
     ]);
   });
@@ -931,7 +934,6 @@ function addLane(story: Forgery): void {
     messages: [],
     checkpoints: [],
     events: {},
-    orchestration: null,
   });
   for (const [index, key] of ['x1', 'x2'].entries()) {
     const value = { turnId: key, position: index + 1 };
@@ -950,7 +952,7 @@ function addRun(story: Forgery, turnId: string, position: number, fence: number,
 function addHandler(story: Forgery, { number }: { readonly number: number }): void {
   const [{ at, turnId }] = story.notes('end').slice(-1);
   const handler = { process: 'worker-2', turnId, attempt: 'worker-2/99' };
-  story.note({ at: at + 1, what: 'begin', sessionId: 'frozen', number, tokens: 0, ...handler });
+  story.note({ at: at + 1, what: 'begin', sessionId: 'frozen', number, tokens: 24, ...handler });
   story.note({ at: at + 2, what: 'end', ...handler });
 }
 

@@ -175,7 +175,7 @@ export interface SessionContents {
   /** By turn. */
   readonly events: Readonly<Record<string, readonly TurnEvent[]>>;
   readonly lane: Lane;
-  /** Null: no turn has used a tool. */
+  /** Null: it is gone. */
   readonly orchestration: OrchestrationProgress | null;
 }
 

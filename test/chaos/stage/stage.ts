@@ -1,7 +1,9 @@
-import { createSessionStore } from 'nestjs-agent-sessions';
+import { createOrchestrationStateManager, createSessionStore } from 'nestjs-agent-sessions';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { type ActorSetup } from '../actor/actor-setup.js';
+import { ORCHESTRATOR } from '../actor/chaos.orchestrator.js';
 import { type Load } from '../actor/load.js';
+import { TOKENS_BEFORE } from '../actor/plan.js';
 import { HistoryFile } from '../history/history-file.js';
 import { type Happening } from '../history/history.js';
 import { type Random } from '../random.js';
@@ -140,7 +142,12 @@ export class Stage {
     const adapter = this.place.openStore();
     await adapter.init?.();
     const sessions = createSessionStore({ adapter: adapter.sessions });
-    for (const id of this.sessions) await sessions.create({ id, userId: 'ann' });
+    const states = createOrchestrationStateManager({ storageProvider: adapter.state, cleanup: { enabled: false } });
+    const agent = states.of(ORCHESTRATOR);
+    for (const id of this.sessions) {
+      await sessions.create({ id, userId: 'ann' });
+      for (let token = 0; token < TOKENS_BEFORE; token += 1) await agent.addTokenUsage(id, { promptTokens: 1 });
+    }
     await adapter.close?.();
   }
 

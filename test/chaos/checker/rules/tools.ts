@@ -1,6 +1,6 @@
 import { type OrchestrationProgress } from 'nestjs-agent-sessions';
 import { ReferencePlan } from '../../../orchestration/reference.js';
-import { stepsOf } from '../../actor/plan.js';
+import { stepsOf, TOKENS_BEFORE } from '../../actor/plan.js';
 import { answerUses } from '../answer-uses.js';
 import { show } from '../describe.js';
 import { type Run, type SessionRun, type UseNote } from '../run.js';
@@ -21,7 +21,7 @@ export function* tools(run: Run): Generator<string> {
 
 function* ofSession({ sessionId, turns }: SessionRun, stored: OrchestrationProgress | null): Generator<string> {
   const done: UseNote[] = [];
-  let tokens = 0;
+  let tokens = TOKENS_BEFORE;
   for (const turn of turns) {
     const misled = turn.attempts.find((attempt) => attempt.grant && attempt.tokens !== tokens);
     if (misled) yield `${show.attempt(misled)} was told of ${misled.tokens} tokens; ${tokens} had been taken`;
@@ -32,7 +32,7 @@ function* ofSession({ sessionId, turns }: SessionRun, stored: OrchestrationProgr
     done.push(...uses);
     tokens += uses.reduce((sum, use) => sum + use.tokens, 0);
   }
-  const expected = JSON.stringify(done.length === 0 ? null : stateAfter(done, tokens));
+  const expected = JSON.stringify(stateAfter(done, tokens));
   const found = JSON.stringify(stored && known(stored));
   if (found !== expected) yield `session ${sessionId} has the state ${found} instead of ${expected}`;
 }

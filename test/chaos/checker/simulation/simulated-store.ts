@@ -12,7 +12,7 @@ import {
   type WhenBusy,
 } from 'nestjs-agent-sessions';
 import { ReferencePlan } from '../../../orchestration/reference.js';
-import { stepsOf } from '../../actor/plan.js';
+import { stepsOf, TOKENS_BEFORE } from '../../actor/plan.js';
 import {
   type Claim,
   type Held,
@@ -188,11 +188,11 @@ export class SimulatedStore {
     return this.turn(turnId).request.input.text;
   }
 
-  /** What the turns before it have taken, which have all ended when it is claimed. */
+  /** What the session has taken with the turns before it, which have all ended when it is claimed. */
   tokensBefore(turnId: string): number {
     const { sessionId, position } = this.turn(turnId);
     const before = this.lane(sessionId).uses.filter((use) => this.turn(use.turnId).position < position);
-    return before.reduce((sum, { tokens }) => sum + tokens, 0);
+    return tokensOf(before);
   }
 
   /** Whether the turn was asked to stop. */
@@ -353,12 +353,15 @@ function usesOf({ id: turnId, steps }: StoredTurn): DoneUse[] {
   }));
 }
 
-function orchestrationOf({ uses }: Lane): OrchestrationProgress | null {
-  if (uses.length === 0) return null;
+function tokensOf(uses: readonly DoneUse[]): number {
+  return uses.reduce((sum, { tokens }) => sum + tokens, TOKENS_BEFORE);
+}
+
+function orchestrationOf({ uses }: Lane): OrchestrationProgress {
   const plan = new ReferencePlan(stepsOf(''));
   for (const { tool } of uses) plan.use({ tool, failed: false });
   const { history, ...state } = plan.state;
-  const totalTokens = uses.reduce((sum, { tokens }) => sum + tokens, 0);
+  const totalTokens = tokensOf(uses);
   return {
     ...state,
     toolHistory: uses.map(({ tool, callId }, index) => ({

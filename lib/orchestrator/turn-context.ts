@@ -81,7 +81,10 @@ export interface TurnTools {
    * the use, moves the sequence and looks for the active step. A call that was done before, in an earlier attempt too, gives
    * its result and moves nothing. While a sequence is under way, calls made at the same time run one after another, in their
    * order. What the plan makes of it is stored when the turn settles; of a turn that fails or is cancelled nothing.
-   * @param callId the model's id of the call; at most 250 characters
+   * A tool may use a tool; an attempt that has the result of the outer one does not come to the inner one, and records only
+   * the outer one.
+   * @param callId the model's id of the call, unique in the session: what an earlier turn recorded counts no second time; at
+   * most 250 characters
    * @throws ToolNotAllowedError before `work` is called, listing what is allowed; what `work` throws, and the use is then
    * recorded as failed; InvalidInputError for a call id that another tool has had; StateSerializationError
    */

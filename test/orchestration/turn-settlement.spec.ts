@@ -168,9 +168,10 @@ const SHARED_STORES = LASTING_STORES.filter(({ name }) => name !== 'sqlite');
 describe.each(SHARED_STORES)('a worker that lost its turn, over $name', ({ create }) => {
   it('ORC-30 TRN-15 leaves nothing of what it did with the plan, and runs no further tool', async () => {
     const open = create();
-    const stalled = await startDesk(oneTurnOnly(open()), { steps: STEPS }, { turns: { leaseMs: 300 } });
-    const sessionId = await stalled.session();
     const ran: string[] = [];
+    const adapter = standingStill(open(), () => ran.length > 0);
+    const stalled = await startDesk(adapter, { steps: STEPS }, { turns: { leaseMs: 1000, reconcileMs: 3_600_000 } });
+    const sessionId = await stalled.session();
     const { pass, open: wakeUp } = gate();
     const problems: unknown[] = [];
     const signals: AbortSignal[] = [];
@@ -197,15 +198,10 @@ describe.each(SHARED_STORES)('a worker that lost its turn, over $name', ({ creat
   });
 });
 
-/** A process that gets one turn, and then stands still: the lease lapses. */
-function oneTurnOnly(adapter: SessionsAdapter): SessionsAdapter {
-  let claimed = false;
-  const claim: SessionsAdapter['turns']['claim'] = async (...args) => {
-    if (claimed) return null;
-    const turn = await adapter.turns.claim(...args);
-    claimed = turn !== null;
-    return turn;
-  };
+/** A process that stands still once it has begun with a turn: the lease lapses. */
+function standingStill(adapter: SessionsAdapter, hasBegun: () => boolean): SessionsAdapter {
+  const claim: SessionsAdapter['turns']['claim'] = (...args) =>
+    hasBegun() ? Promise.resolve(null) : adapter.turns.claim(...args);
   const renew = (): Promise<never> => Promise.reject(new StoreUnavailableError('out of reach'));
   return overlay(adapter, { turns: overlay(adapter.turns, { claim, renew }) });
 }

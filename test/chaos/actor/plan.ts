@@ -1,7 +1,7 @@
 import { type OrchestrationStep } from 'nestjs-agent-sessions';
 
 export const TOOLS = ['look', 'ask', 'drop'] as const;
-/** What a session has taken before the run, one by one, so that its state has almost as many entries as are worked into one value. */
+/** What a session has taken before the run, one by one: so much was appended to its state that it is soon to be folded. */
 export const TOKENS_BEFORE = 24;
 const EITHER = { anyOf: ['look', 'ask'] };
 

@@ -134,7 +134,7 @@ export type Happening =
   | { readonly what: 'end'; readonly turnId: string; readonly attempt: string }
   /** A step does what it does: it was not stored before. */
   | { readonly what: 'step'; readonly turnId: string; readonly attempt: string; readonly step: string }
-  /** A tool was used, now or by an earlier attempt whose result was stored. Not told of a use that the attempt did not survive. */
+  /** A tool was used, by this attempt or by an earlier one whose result was stored; said when the use is over. */
   | {
       readonly what: 'use';
       readonly turnId: string;

@@ -4,7 +4,10 @@ import { show } from '../describe.js';
 import { groupBy } from '../group-by.js';
 import { type Run, type TurnRun } from '../run.js';
 
-/** A stored step is stored for good: whoever claims the turn later has it, and does not do it again (BOT-30). Tools do what they do in steps. */
+/**
+ * A stored step is stored for good: whoever claims the turn later has it, and does not do it again (BOT-30). A tool does what
+ * it does in a step (ORC-28).
+ */
 export function* steps(run: Run): Generator<string> {
   for (const turn of run.turns.values()) {
     const saves = turn.fenced.filter((call) => call.op === 'saveStep').filter(isDone);

@@ -1,5 +1,6 @@
 import { assertId, mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
+import { StoreUnavailableError } from '../common/sessions.error.js';
 import {
   type StateAccess,
   type StateAddress,
@@ -76,7 +77,10 @@ export class AgentOrchestration {
       ...this.access,
     });
     if (!document) return null;
-    const rules = await catalog.rulesFor(document);
+    const rules = await catalog.rulesFor(document).catch((cause: unknown) => {
+      // The entries are stored; only what they mean could not be found out.
+      throw new StoreUnavailableError('The state was changed, and could not be read.', { cause, maybeApplied: true });
+    });
     const { state, effects } = readStateWith(id, sessionId, document, rules);
     this.tell(sessionId, effects);
     await this.fold(sessionId, document, rules);

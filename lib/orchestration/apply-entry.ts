@@ -73,9 +73,14 @@ function decide(
     case 'tokens':
       return silently({ ...progress, cumulativeTokenUsage: addUsage(progress.cumulativeTokenUsage, entry.usage) });
     case 'merge': {
-      const { activeStep, ...updates } = entry.updates;
+      const { activeStep, recentlyUsedTools, ...updates } = entry.updates;
       const entered = activeStep !== undefined || entry.unset.includes('activeStep');
-      return silently({ ...(entered ? enterStep(progress, activeStep) : progress), ...updates });
+      const recent = recentlyUsedTools && [...new Set(recentlyUsedTools)].slice(0, recentTools);
+      return silently({
+        ...(entered ? enterStep(progress, activeStep) : progress),
+        ...updates,
+        ...(recent ? { recentlyUsedTools: recent } : {}),
+      });
     }
   }
 }
@@ -96,17 +101,20 @@ function adopt(progress: OrchestrationProgress, step: string | undefined): Orche
 /** Records, advances the sequence, then looks for the active step (ORC-30). A use that failed advances nothing. */
 function useTool(
   before: OrchestrationProgress,
-  { tool, callId, outcome, facts, sequenceOf }: ToolEntry,
+  { tool, callId, turnId, outcome, facts, sequenceOf }: ToolEntry,
   at: string,
   plan: Plan | undefined,
   recentTools: number,
 ): Decision {
-  // The same call recorded again (ORC-07).
-  if (callId !== undefined && before.toolHistory.some((use) => use.callId === callId)) return silently(before);
+  const isSame = (use: ToolUse): boolean => use.callId === callId && use.turnId === turnId;
+  // The same call recorded again (ORC-07). One that failed may have been made again, and have succeeded.
+  const known = callId === undefined ? [] : before.toolHistory.filter(isSame);
+  if (known.some((use) => use.outcome === 'succeeded' || use.outcome === outcome)) return silently(before);
   const about = {
     tool,
     ...(before.activeStep === undefined ? {} : { step: before.activeStep }),
     ...(callId === undefined ? {} : { callId }),
+    ...(turnId === undefined ? {} : { turnId }),
     outcome,
   };
   const told: OrchestrationEffect = { type: 'tool-recorded', ...about };
@@ -115,11 +123,15 @@ function useTool(
   const sequenced = sequenceOf ?? step;
   const moved = sequenced && outcome === 'succeeded' ? moveSequence(recorded, sequenced, tool) : silently(recorded);
   const effects = [told, ...moved.effects];
-  const completed = moved.effects.some(({ type }) => type === 'sequence-completed');
-  if (completed && step?.onComplete !== undefined) {
-    return { progress: enterStep({ ...moved.progress, sequenceIndex: 0 }, step.onComplete), effects };
-  }
+  const handedOver = step && handOver(moved, step);
+  if (handedOver) return { progress: handedOver, effects };
   return { progress: plan && facts ? evaluate(moved.progress, plan, facts) : moved.progress, effects };
+}
+
+/** Where the step's sequence has just been completed and says what is next: there. It begins anew when it is entered again. */
+function handOver({ progress, effects }: Decision, { onComplete }: OrchestrationStep): OrchestrationProgress | null {
+  const completed = effects.some(({ type }) => type === 'sequence-completed');
+  return completed && onComplete !== undefined ? enterStep({ ...progress, sequenceIndex: 0 }, onComplete) : null;
 }
 
 function record(progress: OrchestrationProgress, use: ToolUse, recentTools: number): OrchestrationProgress {
@@ -158,7 +170,8 @@ function advance(progress: OrchestrationProgress, step: OrchestrationStep | unde
   if (!step) return { progress: { ...progress, sequenceIndex: after }, effects: advanced(undefined, after) };
   const { name, sequence = [] } = step;
   if (after > sequence.length) return silently(progress);
-  return { progress: { ...progress, sequenceIndex: after }, effects: advanced(name, after, sequence.length) };
+  const moved = { progress: { ...progress, sequenceIndex: after }, effects: advanced(name, after, sequence.length) };
+  return { progress: handOver(moved, step) ?? moved.progress, effects: moved.effects };
 }
 
 function advanced(step: string | undefined, index: number, length = Infinity): OrchestrationEffect[] {

@@ -3,6 +3,7 @@ import { Must, MustBeInteger, MustBeName, Optional, validateInput } from '../com
 import { isName } from '../common/ids.js';
 import { type ConditionType, type OrchestrationStep, type SequenceItem } from './orchestration-config.js';
 import { TOOL_HISTORY } from './orchestration-state.js';
+import { isPermitted } from './available-tools.js';
 import { isOptional, nextTools, toolsOf } from './tool-sequence.js';
 
 /** More is a mistake, not a plan: every use of a tool looks at all of them. */
@@ -72,7 +73,7 @@ class ToolFailedInput extends ToolInput {
 }
 
 class MessageInput extends TypedInput {
-  @Must((value) => typeof value === 'string' && isRegExp(value), 'must be a regular expression, as text.')
+  @Must((value) => typeof value === 'string', 'must be a regular expression, as text.')
   value!: string;
 
   @Optional()
@@ -152,7 +153,10 @@ function assertStep(step: OrchestrationStep, index: number, fail: Fail): void {
   if (isOptional(sequence[sequence.length - 1])) {
     failHere('sequence must not end with an optional tool: nothing would tell when it is finished.');
   }
-  sequence.forEach((_, at) => {
+  sequence.forEach((item, at) => {
+    if (!toolsOf(item).some((tool) => isPermitted(step, tool))) {
+      failHere(`sequence[${at}] is ${toolsOf(item).join(' or ')}, which availableTools does not allow.`);
+    }
     const next = nextTools(sequence, at);
     if (new Set(next).size < next.length) {
       failHere(`sequence[${at}] leaves open which item a use is of: ${next.join(', ')} may come next there.`);
@@ -168,6 +172,9 @@ function assertCondition(condition: unknown, path: string, step: OrchestrationSt
   const checked = check(CONDITIONS[type as ConditionType], condition, path, fail);
   if (checked instanceof AnyOfInput) {
     checked.conditions.forEach((each, at) => assertCondition(each, `${path}.conditions[${at}]`, step, fail));
+  }
+  if (checked instanceof MessageInput && !isRegExp(checked)) {
+    fail(`${path}.value must be a regular expression, as text, that is right with its flags.`);
   }
   if (checked instanceof NotInput) assertCondition(checked.condition, `${path}.condition`, step, fail);
   if (checked instanceof SequenceMatchInput && step.sequence === undefined) {
@@ -205,9 +212,9 @@ function isSequenceItem(item: unknown): boolean {
   return 'optional' in item && isName(item.optional);
 }
 
-function isRegExp(source: string): boolean {
+function isRegExp({ value, flags }: MessageInput): boolean {
   try {
-    return new RegExp(source) instanceof RegExp;
+    return new RegExp(value, flags) instanceof RegExp;
   } catch {
     return false;
   }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { InvalidInputError, SessionsConfigurationError } from '../common/sessions.error.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { AgentOrchestration, type OrchestrationParts } from './agent-orchestration.js';
 import { type StepPlan } from './step-plan.js';
 
@@ -32,7 +32,7 @@ export class OrchestrationAgents {
     await Promise.allSettled(this.all().map((plan) => this.parts.catalog.publish(plan)));
   }
 
-  /** @param name left out: the only agent that has a plan. @throws InvalidInputError when there are several */
+  /** @param name left out: the only agent that has a plan. @throws SessionsConfigurationError when there are several */
   get(name?: string): AgentOrchestration {
     const agent = name ?? this.only();
     return new AgentOrchestration(agent, this.plans.get(agent), this.parts);
@@ -41,9 +41,8 @@ export class OrchestrationAgents {
   private only(): string {
     const [first = NOBODY, ...others] = this.plans.keys();
     if (others.length === 0) return first;
-    throw new InvalidInputError(
-      'agent',
-      `must be given: ${[first, ...others].join(', ')} have plans. Say which one is meant with .of(agent).`,
+    throw new SessionsConfigurationError(
+      `The agent must be given: ${[first, ...others].join(', ')} have plans. Say which one is meant with .of(agent).`,
     );
   }
 }

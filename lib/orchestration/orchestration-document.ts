@@ -39,6 +39,8 @@ export function readStateWith(
 export function foldOf(document: StateDocument, rules: OrchestrationRules): StateFold | null {
   const { value, version, batches } = document;
   if (batches.length < FOLD_AT) return null;
+  // Without one of its plans it is read as well as may be; what is written must be right.
+  if ([...plansIn(document)].some((signature) => !rules.plan(signature))) return null;
   const folded = batches.slice(0, -KEEP_BATCHES);
   return {
     from: version - batches.length,

@@ -11,6 +11,8 @@ export type OrchestrationEntry =
       readonly type: 'tool';
       readonly tool: string;
       readonly callId?: string;
+      /** Call ids are told apart by it. */
+      readonly turnId?: string;
       readonly outcome: ToolOutcome;
       /** The signature of the plan that decides what follows. */
       readonly plan?: string;
@@ -37,6 +39,7 @@ export type OrchestrationEffect =
       readonly outcome: ToolOutcome;
       readonly step?: string;
       readonly callId?: string;
+      readonly turnId?: string;
     }
   | { readonly type: 'sequence-advanced'; readonly step?: string; readonly index: number }
   | { readonly type: 'sequence-completed'; readonly step?: string }

@@ -9,6 +9,8 @@ export interface ToolUse {
   /** ISO-8601, by the store's clock: when it was recorded, for uses inside a turn when that settled. */
   readonly at: string;
   readonly callId?: string;
+  /** The turn that used it; absent for uses outside of turns. */
+  readonly turnId?: string;
   readonly outcome: ToolOutcome;
 }
 

@@ -3,6 +3,12 @@ import { indexOfStep, type OrchestrationProgress } from './orchestration-state.j
 import { ToolNotAllowedError } from './orchestration.errors.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
 
+/** Whether the tool would be allowed if the active step's sequence started over. */
+export function wouldPassAnew(plan: StepPlan, progress: OrchestrationProgress, tool: string): boolean {
+  const step = effectiveStep(plan, progress.activeStep);
+  return step === undefined || isAvailable(step, 0, tool);
+}
+
 /** Why the plan does not allow a tool now; `null` when it does. */
 export function refusalOf(
   plan: StepPlan,

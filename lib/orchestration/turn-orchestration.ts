@@ -16,8 +16,15 @@ import { effectiveStep, type StepPlan } from './step-plan.js';
 import { messageFacts, nextStep } from './step-conditions.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { type TokenUsageInput, toTokenUsage } from './token-usage.js';
-import { refusalOf } from './tool-refusal.js';
+import { refusalOf, wouldPassAnew } from './tool-refusal.js';
 import { isUnfinished } from './tool-sequence.js';
+
+/** What matters of a turn here. */
+export interface OrchestratedTurn {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly message: string;
+}
 
 /** What is done with the plan in one attempt of a turn: kept here, and stored by the turn's settlement or not at all. */
 export class TurnOrchestration {
@@ -25,12 +32,13 @@ export class TurnOrchestration {
   private readonly journal: OrchestrationEntry[] = [];
   private readonly effects: OrchestrationEffect[] = [];
 
+  private failure: { readonly error: unknown } | null = null;
+
   private constructor(
-    private readonly sessionId: string,
+    private readonly turn: OrchestratedTurn,
     private readonly plan: StepPlan,
     private readonly states: AgentOrchestration,
     private readonly predicates: StepPredicates,
-    private readonly message: string,
     private readonly document: StateDocument | null,
     private readonly rules: OrchestrationRules,
     private progress: OrchestrationProgress,
@@ -38,19 +46,18 @@ export class TurnOrchestration {
 
   /** Begins with what is stored, and the step that the message leads to. Asks the store for nothing, as a rule. */
   static async begin(
-    sessionId: string,
+    turn: OrchestratedTurn,
     plan: StepPlan,
     states: AgentOrchestration,
     predicates: StepPredicates,
-    message: string,
     document: StateDocument | null,
   ): Promise<TurnOrchestration> {
     await states.catalog.publish(plan);
     const rules = document ? await states.catalog.rulesFor(document) : states.catalog.rules;
     const progress = document ? progressOf(document, rules) : NO_PROGRESS;
-    const turn = new TurnOrchestration(sessionId, plan, states, predicates, message, document, rules, progress);
-    await turn.evaluate();
-    return turn;
+    const begun = new TurnOrchestration(turn, plan, states, predicates, document, rules, progress);
+    await begun.evaluate();
+    return begun;
   }
 
   get state(): OrchestrationProgress {
@@ -81,15 +88,16 @@ export class TurnOrchestration {
    * @throws ToolNotAllowedError, unless the plan says to do otherwise
    */
   assertAllowed(tool: string, isDone: boolean): void {
-    const { plan, sessionId } = this;
+    const { plan } = this;
+    const { sessionId } = this.turn;
     const { onViolation } = plan;
     const refusal = refusalOf(plan, sessionId, this.progress, tool);
     if (!refusal) return;
     const { step, allowed } = refusal;
     const violated = { type: 'tool-violated', tool, step, allowed } as const;
-    if (onViolation === 'reset') this.add({ type: 'restart', plan: plan.signature });
-    const passes = onViolation === 'warn' || (onViolation === 'reset' && this.allowed([tool]).length > 0);
-    if (passes || isDone) {
+    const restarts = onViolation === 'reset' && wouldPassAnew(plan, this.progress, tool);
+    if (restarts) this.add({ type: 'restart', plan: plan.signature });
+    if (onViolation === 'warn' || restarts || isDone) {
       this.effects.push(violated);
       if (onViolation === 'warn') this.logger.warn(`Session ${hashed(sessionId)}: ${refusal.message}`);
       return;
@@ -99,10 +107,14 @@ export class TurnOrchestration {
     throw refusal;
   }
 
-  /** Records, advances, and looks for the active step. */
+  /**
+   * Records, advances, and looks for the active step. Never rejects: the tool has done what it did; what a predicate throws
+   * fails the attempt.
+   */
   async record(tool: string, callId: string, outcome: 'succeeded' | 'failed'): Promise<void> {
-    const { plan, message } = this;
-    const use = { type: 'tool', tool, callId, outcome, plan: plan.signature } as const;
+    const { plan } = this;
+    const { id: turnId, message } = this.turn;
+    const use = { type: 'tool', tool, callId, turnId, outcome, plan: plan.signature } as const;
     if (!hasPredicates(plan)) {
       this.add({ ...use, facts: messageFacts(plan, message) });
       return;
@@ -110,7 +122,15 @@ export class TurnOrchestration {
     const before = this.activeStep;
     this.add(use);
     // Unless the sequence has said where to go on.
-    if (this.activeStep === before) await this.evaluate();
+    if (this.activeStep !== before) return;
+    await this.evaluate().catch((error: unknown) => {
+      this.failure ??= { error };
+    });
+  }
+
+  /** @throws what a predicate threw */
+  assertSound(): void {
+    if (this.failure) throw this.failure.error;
   }
 
   addUsage(usage: TokenUsageInput): void {
@@ -122,7 +142,7 @@ export class TurnOrchestration {
     const { agent, tokenBudget } = this.plan;
     const usedTokens = this.progress.cumulativeTokenUsage.totalTokens;
     if (tokenBudget === undefined || usedTokens < tokenBudget) return;
-    const { sessionId } = this;
+    const { sessionId } = this.turn;
     this.states.events.emit({ type: 'token-budget-exceeded', agent, sessionId, usedTokens, tokenBudget });
     throw new TokenBudgetExceededError(sessionId, usedTokens, tokenBudget);
   }
@@ -149,11 +169,12 @@ export class TurnOrchestration {
 
   /** Tells of it, once it is stored. */
   settled(): void {
-    this.states.tell(this.sessionId, this.effects);
+    this.states.tell(this.turn.sessionId, this.effects);
   }
 
   private async evaluate(): Promise<void> {
-    const { plan, sessionId, progress, message } = this;
+    const { plan, progress } = this;
+    const { sessionId, message } = this.turn;
     const { agent, signature } = plan;
     const facts = await this.predicates.facts(plan, { agent, sessionId, state: progress, message });
     const next = nextStep(plan, progress, new Set(facts));

@@ -76,6 +76,7 @@ export class OrchestratorRunner extends TurnRunner {
       calls(intent, agents, (given) => definition.intents.get(intent)?.(given)),
     );
     if (results instanceof Parked) return results;
+    orchestration?.assertSound();
     const outcome = mergeOutcomes(definition.name, state, results);
     stringifyWithin(outcome.state, definition.maxStateBytes, `The state of ${definition.name}`);
     if (orchestration) control.onSettled(() => orchestration.settled());
@@ -96,8 +97,9 @@ export class OrchestratorRunner extends TurnRunner {
   ): Promise<TurnOrchestration | null> {
     if (!plan) return null;
     const states = this.agents.get(plan.agent);
-    const { text } = turn.request.input;
-    return TurnOrchestration.begin(turn.sessionId, plan, states, this.predicates, text, documents[0] ?? null);
+    const { id, sessionId, request } = turn;
+    const begun = { id, sessionId, message: request.input.text };
+    return TurnOrchestration.begin(begun, plan, states, this.predicates, documents[0] ?? null);
   }
 
   private definitionOf(turn: Turn): OrchestratorDefinition {
@@ -128,10 +130,7 @@ export class OrchestratorRunner extends TurnRunner {
   ): CallIntent {
     const memo = new TurnSteps(turn.id, steps, control);
     const tools = new TurnToolCalls(memo, orchestration);
-    const usage: TurnUsage = {
-      add: (tokens) => orchestration?.addUsage(tokens),
-      assertWithinBudget: () => orchestration?.assertBudget(),
-    };
+    const usage = usageOf(memo, orchestration);
     const log: readonly MessageDraft[] = turn.request.history ?? history;
     const frozenState = deepFreeze(state);
     const contextOf = (intent: string, window: number, park: (wait: TurnWait) => Promise<never>): TurnContext => ({
@@ -155,6 +154,16 @@ export class OrchestratorRunner extends TurnRunner {
     });
     return (intent, window, work) => untilParked((park) => Promise.resolve(work(contextOf(intent, window, park))));
   }
+}
+
+function usageOf(memo: TurnSteps, orchestration: TurnOrchestration | null): TurnUsage {
+  return {
+    add: (tokens) => {
+      memo.assertOutside('turn.usage.add', 'return the usage from the step, and add it after');
+      orchestration?.addUsage(tokens);
+    },
+    assertWithinBudget: () => orchestration?.assertBudget(),
+  };
 }
 
 /** Calls the route ('') or an intent. @returns what it gave, or the wait that it came to */

@@ -77,14 +77,12 @@ export interface TurnTools {
   /** Those of the tools that may be used now, in their order: offer these to the model (ORC-24). */
   allowed(tools: readonly string[]): string[];
   /**
-   * Runs a tool once for this turn (ORC-28): checks that the plan allows it, runs it as a step whose result is stored, records
-   * the use, moves the sequence and looks for the active step. A call that was done before, in an earlier attempt too, gives
-   * its result and moves nothing. While a sequence is under way, calls made at the same time run one after another, in their
-   * order. What the plan makes of it is stored when the turn settles; of a turn that fails or is cancelled nothing.
-   * A tool may use a tool; an attempt that has the result of the outer one does not come to the inner one, and records only
-   * the outer one.
-   * @param callId the model's id of the call, unique in the session: what an earlier turn recorded counts no second time; at
-   * most 250 characters
+   * Runs a tool (ORC-28): checks that the plan allows it, runs it as a step whose result is stored, records the use, moves the
+   * sequence and looks for the active step. A call that was done before, in an earlier attempt too, gives its result and
+   * counts once; one that was refused or failed may be made again, and is made again when the turn is tried again. While a
+   * sequence is under way, calls made at the same time run one after another, in their order. What the plan makes of it is
+   * stored when the turn settles; of a turn that fails or is cancelled nothing. Not inside a step or another tool.
+   * @param callId the model's id of the call, unique in the turn; at most 250 characters
    * @throws ToolNotAllowedError before `work` is called, listing what is allowed; what `work` throws, and the use is then
    * recorded as failed; InvalidInputError for a call id that another tool has had; StateSerializationError
    */
@@ -95,7 +93,10 @@ export interface TurnTools {
 
 /** The tokens of the session, where the orchestrator has a plan (ORC-11). */
 export interface TurnUsage {
-  /** Adds what a model took; stored when the turn settles. @throws InvalidInputError */
+  /**
+   * Adds what a model took; stored when the turn settles, and not for an attempt that fails. Not inside a step, which does not
+   * run again when the turn is tried again: let it return the usage. @throws InvalidInputError
+   */
   add(usage: TokenUsageInput): void;
   /** To ask before a model is called. @throws TokenBudgetExceededError when the `tokenBudget` is used up */
   assertWithinBudget(): void;

@@ -57,9 +57,14 @@ export class TurnSteps {
     return this.stored.has(keyText(key));
   }
 
-  /** Whether the present code runs in a step of this attempt. */
-  get isInside(): boolean {
-    return insideStep.getStore() === this.mark;
+  /**
+   * What is called inside a step is left out when the turn is tried again and the step's result is there.
+   * @param instead what to do
+   * @throws InvalidInputError when the present code runs in a step of this attempt
+   */
+  assertOutside(call: string, instead: string): void {
+    if (insideStep.getStore() !== this.mark) return;
+    throw new InvalidInputError(call, `must not be called inside a step: ${instead}.`);
   }
 
   /** @param park ends the attempt */
@@ -71,12 +76,7 @@ export class TurnSteps {
   ): Promise<T> {
     assertName(name, 'signal name');
     assertTimeout(timeoutMs);
-    if (this.isInside) {
-      throw new InvalidInputError(
-        'waitFor',
-        'must not be called inside a step: that would not be stored before the wait is over.',
-      );
-    }
+    this.assertOutside('waitFor', 'that would not be stored before the wait is over');
     this.control.signal.throwIfAborted();
     const step = this.nextKey(place, name);
     const known = this.stored.get(keyText(step));

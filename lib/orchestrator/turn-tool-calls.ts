@@ -41,7 +41,15 @@ export class TurnToolCalls implements TurnTools {
     return this.orchestration ? this.orchestration.toAIState() : toAIState(NO_PROGRESS, undefined);
   }
 
-  async use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
+  use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
+    const call = this.call(tool, callId, work);
+    // Whoever awaits it is told. A handler that has left before must not end the process with it.
+    call.catch(() => undefined);
+    return call;
+  }
+
+  private async call<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
+    this.steps.assertOutside('turn.tools.use', 'call it beside the step, or after it');
     assertName(tool, 'tool');
     assertName(callId, 'callId');
     if (callId.length > 250) throw new InvalidInputError('callId', 'must have at most 250 characters.');
@@ -52,14 +60,15 @@ export class TurnToolCalls implements TurnTools {
     }
     const result = this.inOrder(() => this.run(tool, callId, work));
     this.calls.set(callId, { tool, result });
+    // What did not happen may be called again.
+    result.catch(() => this.calls.delete(callId));
     return result;
   }
 
-  /** While a sequence is under way, what comes next depends on what comes before. A tool that uses a tool does not wait for itself. */
+  /** While a sequence is under way, what comes next depends on what comes before. */
   private inOrder<T>(work: () => Promise<T>): Promise<T> {
     const before = this.last;
-    const ordered = this.orchestration?.isSequenced === true && !this.steps.isInside;
-    const run = ordered ? before.then(work) : work();
+    const run = this.orchestration?.isSequenced ? before.then(work) : work();
     this.last = Promise.allSettled([before, run]);
     return run;
   }

@@ -8,7 +8,11 @@ import { OrchestrationAgents } from './orchestration/orchestration-agents.js';
 import { OrchestrationEvents } from './orchestration/orchestration-events.js';
 import { ORCHESTRATION_DEFAULTS, type OrchestrationSettings } from './orchestration/orchestration.settings.js';
 import { OrchestrationService } from './orchestration/orchestration.service.js';
-import { OrchestrationStateManager } from './orchestration/orchestration-state-manager.service.js';
+import {
+  type OrchestrationScope,
+  OrchestrationStateManager,
+  scopeOf,
+} from './orchestration/orchestration-state-manager.service.js';
 import { type StepPlan } from './orchestration/step-plan.js';
 import { type StepPredicateHandler, StepPredicates } from './orchestration/step-predicates.js';
 import { StepSequencer } from './orchestration/step-sequencer.service.js';
@@ -71,9 +75,6 @@ export class OrchestrationStateManagerOptions {
   plans?: readonly StepPlan[];
 }
 
-/** The managers that a factory made, and what they are made of. */
-const made = new WeakMap<OrchestrationStateManager, OrchestrationAgents>();
-
 /** A state manager that stands alone has a clean-up of its own, until it is closed. */
 export interface StandaloneOrchestrationStateManager extends OrchestrationStateManager {
   /** Tells what this manager, and what is made of it, does. */
@@ -97,7 +98,6 @@ export function createOrchestrationStateManager(
   const agents = new OrchestrationAgents(orchestrationParts(store, settingsOf(given, enabled), events));
   given.plans?.forEach((plan) => agents.register(plan));
   const manager = new OrchestrationStateManager(agents);
-  made.set(manager, agents);
   const logger = new Logger('AgentSessions');
   const timer = enabled
     ? setInterval(() => {
@@ -113,7 +113,8 @@ export function createOrchestrationStateManager(
 export function createStepSequencer(
   stateManager: OrchestrationStateManager = createOrchestrationStateManager(),
 ): StepSequencer {
-  return new StepSequencer(agentsOf(stateManager, 'createStepSequencer'));
+  const { agents, agent } = scopeOfManager(stateManager, 'createStepSequencer');
+  return new StepSequencer(agents, agent);
 }
 
 /**
@@ -125,11 +126,11 @@ export function createOrchestrationService(
   stateManager: OrchestrationStateManager,
   predicates: Readonly<Record<string, StepPredicateHandler['holds']>> = {},
 ): OrchestrationService {
-  const agents = agentsOf(stateManager, 'createOrchestrationService');
+  const { agents, agent } = scopeOfManager(stateManager, 'createOrchestrationService');
   const known = new StepPredicates();
   for (const [name, holds] of Object.entries(predicates)) known.register(name, { holds });
   for (const plan of agents.all()) known.assertKnown(plan);
-  return new OrchestrationService(agents, known);
+  return new OrchestrationService(agents, known, agent);
 }
 
 function settingsOf(
@@ -151,12 +152,10 @@ function settingsOf(
   };
 }
 
-function agentsOf(manager: OrchestrationStateManager, factory: string): OrchestrationAgents {
-  const agents = made.get(manager);
-  if (agents) return agents;
-  throw new SessionsConfigurationError(
-    `${factory}: the state manager must be one that createOrchestrationStateManager() made; under Nest inject the classes.`,
-  );
+function scopeOfManager(manager: OrchestrationStateManager, factory: string): OrchestrationScope {
+  const scope = scopeOf(manager);
+  if (scope) return scope;
+  throw new SessionsConfigurationError(`${factory}: the state manager must be an OrchestrationStateManager.`);
 }
 
 function check<T extends object>(type: new () => T, input: unknown, path: string): T {

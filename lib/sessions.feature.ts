@@ -29,7 +29,7 @@ export function featureProviders(features: readonly FeatureRef[]): {
     else throw strange(item, index);
   }
   return {
-    own: [{ provide: OrchestratorFeature, useValue: new OrchestratorFeature(orchestrators, plans) }],
+    own: [{ provide: OrchestratorFeature, useValue: new OrchestratorFeature(orchestrators, plans, managers) }],
     exported: [...orchestrators.map(handleProvider), ...managers.map(sessionManagerProvider)],
   };
 }

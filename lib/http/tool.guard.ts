@@ -24,13 +24,23 @@ export class ToolGuard implements CanActivate {
     const session = sessionOf(context);
     if (!session) {
       throw new SessionsConfigurationError(
-        `${context.getClass().name}.${context.getHandler().name} requires the tool ${required.tool} of a session, and there ` +
+        `${handlerOf(context)} requires the tool ${required.tool} of a session, and there ` +
           'is none: add @UseSession() to it, and SessionGuard before ToolGuard.',
       );
     }
     const { tool, agent } = required;
     const orchestration = agent === undefined ? this.orchestration : this.orchestration.of(agent);
+    if (!orchestration.hasPlan) {
+      throw new SessionsConfigurationError(
+        `${handlerOf(context)} requires the tool ${tool}, and no plan in this process says whether it is allowed: register the ` +
+          'agent with SessionsModule.forFeature([...]).',
+      );
+    }
     await orchestration.assertToolAllowed(session.id, tool);
     return true;
   }
+}
+
+function handlerOf(context: ExecutionContext): string {
+  return `${context.getClass().name}.${context.getHandler().name}`;
 }

@@ -130,8 +130,8 @@ export class SessionSweeper {
       return;
     }
     try {
-      await this.sweepSessions(this.settings);
-      await this.trim(this.settings);
+      // One kind that fails does not keep the others from going.
+      await this.sweepSessions(this.settings).finally(() => this.trim(this.settings));
       this.count.runs += 1;
     } finally {
       await leases.release(lease);

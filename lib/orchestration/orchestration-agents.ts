@@ -23,6 +23,11 @@ export class OrchestrationAgents {
     this.plans.set(plan.agent, plan);
   }
 
+  /** Where the states are. */
+  get namespace(): string {
+    return this.parts.settings.namespace;
+  }
+
   all(): readonly StepPlan[] {
     return [...this.plans.values()];
   }

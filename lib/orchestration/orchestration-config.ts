@@ -40,7 +40,10 @@ export interface OrchestrationStep {
   readonly availableTools?: { readonly allowed?: readonly string[]; readonly denied?: readonly string[] };
   /** Tools in the order in which they must be used; by position, so `[search, search, book]` needs two searches. */
   readonly sequence?: readonly SequenceItem[];
-  /** The step to go to when the sequence is finished. The sequence begins anew when the step is entered again. */
+  /**
+   * The step to go to when the sequence is finished. The sequence begins anew when the step is entered again, which the next
+   * use of a tool does as long as the step's own conditions hold: name conditions that end, such as `last_tool`.
+   */
   readonly onComplete?: string;
   /** Tools whose use starts the sequence over. They may be used at any time. */
   readonly resetSequenceOn?: readonly string[];

@@ -15,6 +15,19 @@ import { type TokenUsageInput, toTokenUsage } from './token-usage.js';
 /** Between two looks at what is left to remove. */
 const BATCH = 500;
 
+/** Of which agent each manager is, for what is made of a manager. */
+const scopes = new WeakMap<OrchestrationStateManager, OrchestrationScope>();
+
+export interface OrchestrationScope {
+  readonly agents: OrchestrationAgents;
+  readonly agent: string | undefined;
+}
+
+/** @returns `undefined` for something that is no manager */
+export function scopeOf(manager: OrchestrationStateManager): OrchestrationScope | undefined {
+  return scopes.get(manager);
+}
+
 /**
  * The states of an agent, by session: active step, progress in tool sequences, recent tools, tokens (ORC-01).
  *
@@ -29,7 +42,9 @@ export class OrchestrationStateManager {
   constructor(
     private readonly agents: OrchestrationAgents,
     private readonly agent?: string,
-  ) {}
+  ) {
+    scopes.set(this, { agents, agent });
+  }
 
   /** The states of another agent: an orchestrator, a plan, or a name (ORC-02). */
   of(agent: AgentRef): OrchestrationStateManager {

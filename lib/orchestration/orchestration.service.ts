@@ -18,7 +18,7 @@ import { TokenBudgetExceededError } from './orchestration.errors.js';
 import { ToolUsageOptions } from './orchestration.inputs.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
-import { refusalOf } from './tool-refusal.js';
+import { refusalOf, wouldPassAnew } from './tool-refusal.js';
 
 /**
  * An agent's plan in a session: which step is active, which tools it may use now, and what a use of one makes of it.
@@ -38,6 +38,11 @@ export class OrchestrationService {
   /** The plan of another agent. */
   of(agent: AgentRef): OrchestrationService {
     return new OrchestrationService(this.agents, this.predicates, agentName(agent));
+  }
+
+  /** Whether this process knows a plan with steps. @throws SessionsConfigurationError when there are several, and none is named */
+  get hasPlan(): boolean {
+    return this.plan !== undefined;
   }
 
   /** The step that is active: the default one until another was (ORC-25). `undefined` without both. Changes nothing. */
@@ -91,8 +96,8 @@ export class OrchestrationService {
     assertName(tool, 'tool');
     const { plan, states } = this;
     if (!plan) return;
-    const state = (await states.read(sessionId)) ?? NO_PROGRESS;
-    const refusal = refusalOf(plan, sessionId, state, tool);
+    const state = await states.read(sessionId);
+    const refusal = refusalOf(plan, sessionId, state ?? NO_PROGRESS, tool);
     if (!refusal) return;
     const { step, allowed } = refusal;
     states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
@@ -100,19 +105,19 @@ export class OrchestrationService {
       this.logger.warn(`Session ${hashed(sessionId)}: ${refusal.message}`);
       return;
     }
-    if (plan.onViolation === 'reset') {
-      const restart = { type: 'restart', plan: plan.signature } as const;
-      const { state: fresh } = (await states.append(sessionId, [restart], { create: true }))!;
-      if (!refusalOf(plan, sessionId, fresh, tool)) return;
-    }
-    throw refusal;
+    if (plan.onViolation !== 'reset') throw refusal;
+    // In the state that was looked at, and in none that somebody else has changed since.
+    const restarted = await states.appendTo(sessionId, state, (now) =>
+      wouldPassAnew(plan, now, tool) ? [{ type: 'restart', plan: plan.signature }] : null,
+    );
+    if (!restarted || refusalOf(plan, sessionId, restarted, tool)) throw refusal;
   }
 
   /**
    * Records the use of a tool, moves the sequence, and looks for the active step, in one operation (ORC-30): one round trip,
    * two for a plan with predicates. It records whatever the plan allows; to refuse, ask `assertToolAllowed` before.
    * @returns the state; `null` without a plan: nothing is stored then
-   * @throws InvalidInputError
+   * @throws InvalidInputError; what a predicate throws: the use is recorded then, so give it a `callId` before you try again
    */
   async processToolUsage(
     sessionId: string,

@@ -15,7 +15,7 @@ export interface StepPredicateContext {
 
 /** A condition of the application's own: `{ type: 'predicate', value: name }` in a plan. */
 export interface StepPredicateHandler {
-  /** What it throws is the caller's error, and nothing changes. */
+  /** What it throws fails the turn's attempt, or is the error of who asked outside of a turn; the active step stays. */
   holds(context: StepPredicateContext): boolean | Promise<boolean>;
 }
 

@@ -32,16 +32,14 @@ export function isStorageProvider(value: unknown): value is StorageProvider {
   return hasMethods(value, ['get', 'set', 'delete']);
 }
 
-/** What the provider keeps: the document, and when it is over by the clock of this process. */
-interface Kept extends Omit<StateDocument, 'expiresAt'> {
-  readonly expiresAt?: string;
-}
-
 /**
- * A StateStore over a provider, one read and one write an operation, and what happens between them is lost. What the
- * provider throws is the cause of a StoreUnavailableError (ORC-14).
+ * A StateStore over a provider, which keeps whole documents with the times of this process. An operation is a read and a write;
+ * what another process writes between them is lost. What the provider throws is the cause of a StoreUnavailableError (ORC-14).
  */
 export class StorageProviderState implements StateStore {
+  /** The last operation under way, by key: those of this process wait for each other. */
+  private readonly last = new Map<string, Promise<unknown>>();
+
   constructor(private readonly provider: StorageProvider) {
     new Logger('AgentSessions').warn(
       'The storageProvider has no compare-and-set: processes that change the state of one session at the same time lose ' +
@@ -49,25 +47,55 @@ export class StorageProviderState implements StateStore {
     );
   }
 
-  async get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null> {
-    const { provider } = this;
-    const reading = reached(false, () => provider.get(keyOf(address), place(address)));
-    const kept = (await reading) as Kept | null | undefined;
-    if (!kept || (kept.expiresAt !== undefined && Date.parse(kept.expiresAt) <= Date.now())) return null;
-    return access ? this.keep(address, kept, access) : kept;
+  get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null> {
+    return this.inOrder(address, async () => {
+      const kept = await this.read(address);
+      return kept && access ? this.keep(address, kept, access) : kept;
+    });
   }
 
-  async set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
-    const before = await this.get(address);
-    const version = before?.version ?? 0;
-    if (options.ifVersion !== undefined && options.ifVersion !== version) return null;
-    const createdAt = before?.createdAt ?? new Date().toISOString();
-    return this.keep(address, { value, batches: [], version: version + 1, createdAt }, options);
+  set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
+    return this.inOrder(address, async () => {
+      const before = await this.read(address);
+      const version = before?.version ?? 0;
+      if (options.ifVersion !== undefined && options.ifVersion !== version) return null;
+      const createdAt = before?.createdAt ?? new Date().toISOString();
+      return this.keep(address, { value, batches: [], version: version + 1, createdAt }, options);
+    });
   }
 
-  async append(address: StateAddress, append: StateAppend): Promise<StateDocument | null> {
+  append(address: StateAddress, append: StateAppend): Promise<StateDocument | null> {
+    return this.inOrder(address, () => this.appendAlone(address, append));
+  }
+
+  delete(address: StateAddress): Promise<boolean> {
+    return this.inOrder(address, async () => {
+      const found = (await this.read(address)) !== null;
+      await reached(true, () => this.provider.delete(keyOf(address), place(address)));
+      return found;
+    });
+  }
+
+  /** A provider removes what expires itself. */
+  deleteExpired(): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  /** A provider has no list of what it keeps. */
+  evictIdle(): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  private async read(address: StateAddress): Promise<StateDocument | null> {
+    const kept = await reached(false, () => this.provider.get(keyOf(address), place(address)));
+    const document = structuredClone(kept ?? null) as StateDocument | null;
+    const { expiresAt } = document ?? {};
+    return expiresAt !== undefined && Date.parse(expiresAt) <= Date.now() ? null : document;
+  }
+
+  private async appendAlone(address: StateAddress, append: StateAppend): Promise<StateDocument | null> {
     const { id, entries, initial, ifVersion, fold } = append;
-    const found = await this.get(address);
+    const found = await this.read(address);
     if (!found && initial === undefined) return null;
     if (found?.batches.some((batch) => batch.id === id)) return found;
     if (ifVersion !== undefined && ifVersion !== (found?.version ?? 0)) return found;
@@ -83,29 +111,13 @@ export class StorageProviderState implements StateStore {
     return this.keep(address, added, append);
   }
 
-  async delete(address: StateAddress): Promise<boolean> {
-    const found = (await this.get(address)) !== null;
-    await reached(true, () => this.provider.delete(keyOf(address), place(address)));
-    return found;
-  }
-
-  /** A provider removes what expires itself. */
-  deleteExpired(): Promise<number> {
-    return Promise.resolve(0);
-  }
-
-  /** A provider has no list of what it keeps. */
-  evictIdle(): Promise<number> {
-    return Promise.resolve(0);
-  }
-
   private async keep(
     address: StateAddress,
-    { value, batches, version, createdAt }: Pick<Kept, 'value' | 'batches' | 'version' | 'createdAt'>,
+    { value, batches, version, createdAt }: Pick<StateDocument, 'value' | 'batches' | 'version' | 'createdAt'>,
     { ttlMs }: StateAccess,
   ): Promise<StateDocument> {
     const now = Date.now();
-    const document: Kept = {
+    const document: StateDocument = {
       value,
       batches,
       version,
@@ -116,6 +128,18 @@ export class StorageProviderState implements StateStore {
     const ttlSeconds = ttlMs === undefined ? {} : { ttlSeconds: Math.ceil(ttlMs / 1000) };
     await reached(true, () => this.provider.set(keyOf(address), document, { ...place(address), ...ttlSeconds }));
     return structuredClone(document);
+  }
+
+  private async inOrder<T>(address: StateAddress, work: () => Promise<T>): Promise<T> {
+    const key = keyOf(address);
+    const run = (this.last.get(key) ?? Promise.resolve()).then(work);
+    const over = run.catch(() => undefined);
+    this.last.set(key, over);
+    try {
+      return await run;
+    } finally {
+      if (this.last.get(key) === over) this.last.delete(key);
+    }
   }
 }
 
@@ -131,7 +155,7 @@ function place({ namespace }: StateAddress): { readonly namespace: string } {
   return { namespace };
 }
 
-/** Names and ids may hold any character but control characters. */
-function keyOf({ scope, sessionId, key }: StateAddress): string {
-  return [scope, sessionId, key].map(encodeURIComponent).join(':');
+/** Names and ids may hold any character but control characters. A provider may not care for namespaces. */
+function keyOf({ namespace, scope, sessionId, key }: StateAddress): string {
+  return [namespace, scope, sessionId, key].map(encodeURIComponent).join(':');
 }

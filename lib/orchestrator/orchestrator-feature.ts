@@ -2,17 +2,19 @@ import { type FactoryProvider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { findProvider, lazily } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { type SessionManagerDefinition } from '../state/session-manager-feature.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { getOrchestratorToken, type OrchestratorRef, orchestratorName } from './orchestrator.decorators.js';
 import { OrchestratorHandle } from './orchestrator-handle.js';
 import { OrchestratorRegistry } from './orchestrator.registry.js';
 
-/** The orchestrators and plans of one `forFeature` call, for the explorer to find. */
+/** The orchestrators, plans and session managers of one `forFeature` call, for the explorer to find. */
 export class OrchestratorFeature {
   constructor(
     readonly orchestrators: readonly OrchestratorRef[],
     readonly plans: readonly StepPlan[],
+    readonly managers: readonly SessionManagerDefinition[],
   ) {}
 }
 

@@ -7,6 +7,7 @@ import { orchestratorOptions } from './orchestrator.decorators.js';
 import { OrchestratorFeature } from './orchestrator-feature.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { predicateName, type StepPredicateHandler, type StepPredicates } from '../orchestration/step-predicates.js';
+import { type SessionManagerDefinition } from '../state/session-manager-feature.js';
 import { type IntentRouter, type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 
@@ -27,8 +28,10 @@ export class OrchestratorExplorer {
 
   async explore(): Promise<void> {
     const provided = this.exploreProviders();
+    const namespaces = new Map([[this.agents.namespace, NAMESPACE_OF_PLANS]]);
     for (const { feature, host } of this.features()) {
       feature.plans.forEach((plan) => this.agents.register(plan));
+      feature.managers.forEach((manager) => claimNamespace(namespaces, manager));
       for (const orchestrator of feature.orchestrators) {
         if (isOrchestratorDefinition(orchestrator)) this.register(orchestrator);
         if (typeof orchestrator !== 'function' || provided.has(orchestrator)) continue;
@@ -97,6 +100,16 @@ export class OrchestratorExplorer {
       );
     }
   }
+}
+
+function claimNamespace(taken: Map<string, unknown>, manager: SessionManagerDefinition): void {
+  const { namespace } = manager;
+  if ((taken.get(namespace) ?? manager) !== manager) {
+    throw new SessionsConfigurationError(
+      `The namespace ${JSON.stringify(namespace)} of a session manager is taken, by another one or by the orchestration states.`,
+    );
+  }
+  taken.set(namespace, manager);
 }
 
 function isOrchestratorClass(value: unknown): value is Type<object> {

@@ -28,7 +28,7 @@ export class OrchestratorExplorer {
 
   async explore(): Promise<void> {
     const provided = this.exploreProviders();
-    const namespaces = new Map([[this.agents.namespace, NAMESPACE_OF_PLANS]]);
+    const namespaces = new Map<string, unknown>([[this.agents.namespace, this.agents]]);
     for (const { feature, host } of this.features()) {
       feature.plans.forEach((plan) => this.agents.register(plan));
       feature.managers.forEach((manager) => claimNamespace(namespaces, manager));

@@ -59,6 +59,16 @@ describe('a sequence', () => {
     expect(desk.uses('a', 'b', 'c', 'cancel').sequenceIndex).toBe(0);
   });
 
+  it('ORC-08 ORC-29 goes on to the next step as well when it is advanced by hand', () => {
+    const plan = defineStepPlan({
+      agent: 'test',
+      steps: [{ name: 'ask', isDefault: true, sequence: ['who'], onComplete: 'act' }, { name: 'act' }],
+    });
+    const { progress, effects } = applyEntry(NO_PROGRESS, { type: 'advance', plan: plan.signature }, AT, rulesOf(plan));
+    expect(progress).toMatchObject({ activeStep: 'act', sequenceIndex: 0, progress: { ask: 0 } });
+    expect(effects.map(({ type }) => type)).toEqual(['sequence-advanced', 'sequence-completed', 'step-changed']);
+  });
+
   it('ORC-06 is kept when its step is left', () => {
     const desk = at(
       { name: 'one', isDefault: true, sequence: ['a', 'b'] },
@@ -103,6 +113,43 @@ describe('updates', () => {
     expect(merge({ activeStep: 'two', sequenceIndex: 5 })).toMatchObject({ activeStep: 'two', sequenceIndex: 5 });
     expect(merge({ sequenceIndex: 0 })).toMatchObject({ activeStep: 'one', sequenceIndex: 0 });
     expect(merge({}, ['activeStep'])).not.toHaveProperty('activeStep');
+  });
+
+  it('ORC-01 keep each recent tool once, and no more than there is room for', () => {
+    const many = Array.from({ length: 15 }, (_, index) => `t${index}`);
+    const merged = applied(NO_PROGRESS, {
+      type: 'merge',
+      updates: { recentlyUsedTools: ['t0', ...many] },
+      unset: [],
+    });
+    expect(merged.recentlyUsedTools).toEqual(many.slice(0, 10));
+  });
+});
+
+describe('calls', () => {
+  const call = (callId: string, outcome: 'succeeded' | 'failed', turnId?: string): OrchestrationEntry => ({
+    type: 'tool',
+    tool: 'a',
+    callId,
+    outcome,
+    ...(turnId === undefined ? {} : { turnId }),
+    sequenceOf: { name: 'one', sequence: ['a', 'a', 'a'] },
+  });
+  const outcomes = (...entries: OrchestrationEntry[]): unknown => {
+    const after = entries.reduce(applied, NO_PROGRESS);
+    return [after.sequenceIndex, after.toolHistory.map(({ outcome }) => outcome)];
+  };
+
+  it('ORC-07 count once by id and turn; one that failed may succeed later, and not the other way round', () => {
+    expect(outcomes(call('1', 'succeeded'), call('1', 'succeeded'))).toEqual([1, ['succeeded']]);
+    expect(outcomes(call('1', 'succeeded', 't'), call('1', 'succeeded', 'u'), call('1', 'succeeded'))).toEqual([
+      3,
+      ['succeeded', 'succeeded', 'succeeded'],
+    ]);
+    expect(outcomes(call('1', 'failed'), call('1', 'failed'), call('1', 'succeeded'), call('1', 'failed'))).toEqual([
+      1,
+      ['failed', 'succeeded'],
+    ]);
   });
 });
 
@@ -233,6 +280,18 @@ describe('any plan, any uses', () => {
       }),
     );
   });
+});
+
+it('ORC-30 what is not understood for want of its plan is not folded', () => {
+  const plan = defineStepPlan({ agent: 'test', steps: [{ name: 'one', isDefault: true, sequence: ['a', 'b'] }] });
+  const uses = Array.from({ length: 40 }, () => ({ tool: 'a', failed: false }));
+  const batches = entriesOf(plan, uses).map((entry, index) => ({
+    id: String(index),
+    at: AT,
+    entries: [entry as unknown as JsonValue],
+  }));
+  expect(foldOf(documentOf(batches), rulesOf(plan))).toMatchObject({ batches: 32 });
+  expect(foldOf(documentOf(batches), { plan: () => undefined, recentTools: 10 })).toBeNull();
 });
 
 /** A plan, what was so far, and what follows from uses of tools; a `!` says that one failed. */

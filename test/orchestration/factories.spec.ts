@@ -45,9 +45,14 @@ describe('orchestration without Nest', () => {
     await createOrchestrationService(states).processToolUsage('s', 'book');
 
     expect(await states.getState('s')).toMatchObject({ activeStep: 'ask', sequenceIndex: 2 });
+    const other = states.of('another');
+    expect(await createStepSequencer(other).processTool(STEP, 's', 'search')).toBe(true);
+    expect(await other.getState('s')).toMatchObject({ sequenceIndex: 1 });
     const { app } = await startApplication();
     const injected = app.get(OrchestrationStateManager);
-    for (const make of [() => createStepSequencer(injected), () => createOrchestrationService(injected)]) {
+    expect(await createStepSequencer(injected).processTool(STEP, 's', 'search')).toBe(true);
+    expect(await injected.getState('s')).toMatchObject({ sequenceIndex: 1 });
+    for (const make of [() => createStepSequencer({} as never), () => createOrchestrationService({} as never)]) {
       expect(make).toThrow(SessionsConfigurationError);
     }
   });
@@ -229,6 +234,24 @@ describe('a storage provider that knows only get, set and delete', () => {
 
     expect(await tools('a', 'b:c')).toEqual(['one']);
     expect(await tools('a:b', 'c')).toEqual(['two']);
+  });
+
+  it('ORC-15 what this process does at once is done one after the other, and reads undo nothing', async () => {
+    const states = of(new MapProvider());
+    const tools = Array.from({ length: 20 }, (_, index) => `tool-${index}`);
+    await Promise.all(tools.flatMap((tool) => [states.addUsedTool('s', tool), states.getState('s')]));
+    expect((await states.getState('s'))?.toolHistory.map(({ tool }) => tool).sort()).toEqual([...tools].sort());
+  });
+
+  it('ORC-15 ORC-02 keeps namespaces apart in a provider that does not care for them', async () => {
+    const kept = new Map<string, unknown>();
+    const careless: StorageProvider = {
+      get: async (key) => kept.get(key),
+      set: async (key, value) => kept.set(key, value),
+      delete: async (key) => kept.delete(key),
+    };
+    await of(careless).addUsedTool('s', 'mine');
+    expect(await of(careless, { storageNamespace: 'other' }).getState('s')).toBeNull();
   });
 
   it('ORC-15 says once that nothing is atomic', async () => {

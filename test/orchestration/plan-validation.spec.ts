@@ -106,12 +106,20 @@ const WRONG: readonly (readonly [string, object, string])[] = [
         ] as const,
     ),
   ),
-  ...['(', 5, undefined].map(
+  ...[5, undefined].map(
     (value) =>
       [
         `message_matches of ${value}`,
         when({ type: 'message_matches', value }),
         'step ask: conditions[1].value must be a regular expression, as text.',
+      ] as const,
+  ),
+  ...[{ value: '(' }, { value: 'a{', flags: 'u' }].map(
+    (given) =>
+      [
+        `message_matches of ${given.value}`,
+        when({ type: 'message_matches', ...given }),
+        'step ask: conditions[1].value must be a regular expression, as text, that is right with its flags.',
       ] as const,
   ),
   ...['g', 'y', 'ii', 'v', 5].map(
@@ -196,6 +204,16 @@ const WRONG: readonly (readonly [string, object, string])[] = [
     'a sequence in which a use may be of two items',
     ask({ sequence: ['a', { optional: 'b' }, { anyOf: ['c', 'b'] }] }),
     'step ask: sequence[1] leaves open which item a use is of: b, c, b may come next there.',
+  ],
+  [
+    'a sequence that denied does not allow',
+    ask({ sequence: ['a', 'pay'], availableTools: { denied: ['p*'] } }),
+    'step ask: sequence[1] is pay, which availableTools does not allow.',
+  ],
+  [
+    'a group of which nothing is allowed',
+    ask({ sequence: [{ anyOf: ['a', 'b'] }], availableTools: { allowed: ['c'] } }),
+    'step ask: sequence[0] is a or b, which availableTools does not allow.',
   ],
   [
     'onComplete that is no step',

@@ -4,7 +4,6 @@ import {
   defineOrchestrator,
   defineStepPlan,
   Intent,
-  InvalidInputError,
   memoryAdapter,
   OrchestrationService,
   OrchestrationStateManager,
@@ -60,7 +59,7 @@ describe('plans of agents', () => {
     const service = app.get(OrchestrationService, { strict: false });
     expect(await service.of(plan).processToolUsage(sessionId, 'search')).toMatchObject({ sequenceIndex: 1 });
     expect(await service.of('assistant').getActiveStep(sessionId)).toMatchObject({ name: 'booking' });
-    const problem = await rejection(service.getActiveStep(sessionId), InvalidInputError);
+    const problem = await rejection(service.getActiveStep(sessionId), SessionsConfigurationError);
     expect(problem.message).toContain('assistant, trips have plans. Say which one is meant with .of(agent).');
   });
 

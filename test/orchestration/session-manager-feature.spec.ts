@@ -27,6 +27,19 @@ describe('a session manager of the application', () => {
     await module.close();
   });
 
+  it('ORC-16 no two have a namespace, and none that of the orchestration states', async () => {
+    const start = (...managers: ReturnType<typeof defineSessionManager>[]): Promise<unknown> =>
+      Test.createTestingModule({
+        imports: [SessionsModule.forRoot(), ShopModule, SessionsModule.forFeature(managers)],
+      })
+        .compile()
+        .then((module) => module.init());
+    await expect(start(defineSessionManager({ namespace: 'carts' }))).rejects.toThrow('The namespace "carts"');
+    await expect(start(defineSessionManager({ namespace: 'orchestration-state' }))).rejects.toThrow(
+      'The namespace "orchestration-state"',
+    );
+  });
+
   it('ORC-16 says what is missing without forRoot, and what is wrong with its options', async () => {
     const module = await Test.createTestingModule({ imports: [ShopModule] }).compile();
     await expect(module.get(Shop, { strict: false }).carts.get('s1')).rejects.toThrow(

@@ -386,8 +386,9 @@ describeStores('steps and tools', (store) => {
       await service.assertToolAllowed(sessionId, 'search');
       expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: 0, recentlyUsedTools: ['search'] });
       await service.processToolUsage(sessionId, 'search');
+      // What no beginning allows costs nobody where they were.
       await rejection(service.assertToolAllowed(sessionId, 'drop'), ToolNotAllowedError);
-      expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: 0 });
+      expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: 1 });
     });
   });
 

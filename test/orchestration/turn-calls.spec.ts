@@ -3,6 +3,7 @@ import {
   type OrchestrationStep,
   reply,
   StateSerializationError,
+  ToolNotAllowedError,
   type TurnContext,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
@@ -58,19 +59,21 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
     expect(await state(sessionId)).toBeNull();
   });
 
-  it('ORC-07 an id that an earlier turn of the session recorded counts once; what it does is done', async () => {
+  it('ORC-07 ids are of their turn: the same one in another turn is another call, which counts', async () => {
     const { say, session, state } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();
-    const ran: string[] = [];
-    for (const turn of ['first', 'second']) {
-      await say(sessionId, async ({ tools }) => {
-        if (turn === 'second') await tools.use('cancel', 'x', () => null);
-        await tools.use('search', 'c', () => void ran.push(turn));
+    const turns: string[] = [];
+    for (const tool of ['search', 'quote']) {
+      await say(sessionId, async (turn) => {
+        await turn.tools.use(tool, 'call-1', () => void turns.push(turn.id));
       });
     }
-    expect(ran).toEqual(['first', 'second']);
-    expect(toolsOf(await state(sessionId))).toEqual(['search', 'cancel']);
-    expect(await state(sessionId)).toMatchObject({ sequenceIndex: 0 });
+    const after = await state(sessionId);
+    expect(after?.toolHistory.map(({ tool, callId, turnId }) => [tool, callId, turnId])).toEqual([
+      ['search', 'call-1', turns[0]],
+      ['quote', 'call-1', turns[1]],
+    ]);
+    expect(after).toMatchObject({ sequenceIndex: 2 });
   });
 
   it('ORC-23 ORC-28 calls made at once run one after another while a sequence is under way, and side by side otherwise', async () => {
@@ -133,20 +136,49 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
     expect(await state(sessionId)).toMatchObject({ sequenceIndex: 2 });
   });
 
-  it('ORC-28 a tool may use a tool: that is recorded when it is over, before the one that used it', async () => {
+  it('ORC-28 ORC-11 neither tools nor tokens belong inside a step or a tool, where a later attempt would not come by', async () => {
     const { say, session, state } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();
-    const { reply: text } = await say(sessionId, async ({ tools }) => {
-      await tools.use('search', 's', () => null);
-      const result = await tools.use('quote', 'outer', async () => {
-        const inner = await tools.use('cancel', 'inner', () => 'inner');
-        return `outer of ${inner}`;
+    const problems: Error[] = [];
+    const note = (error: Error): void => void problems.push(error);
+    await say(sessionId, async ({ tools, usage, step }) => {
+      await tools.use('search', 'outer', () => tools.use('quote', 'inner', () => null).catch(note));
+      await step('loop', () => tools.use('quote', 'looped', () => null).catch(note));
+      await step('model', () => {
+        try {
+          usage.add({ totalTokens: 5 });
+        } catch (error) {
+          note(error as Error);
+        }
       });
-      return reply(result);
+      await tools.use('quote', 'after', () => null);
+      usage.add({ totalTokens: 7 });
     });
-    expect(text).toBe('outer of inner');
-    // The inner one starts the sequence over, so that it is not the outer one's turn any more.
-    expect(toolsOf(await state(sessionId))).toEqual(['search', 'cancel', 'quote']);
+    expect(problems.map(({ message }) => message.slice(0, 53))).toEqual([
+      'turn.tools.use must not be called inside a step: call',
+      'turn.tools.use must not be called inside a step: call',
+      'turn.usage.add must not be called inside a step: retu',
+    ]);
+    const after = await state(sessionId);
+    expect(toolsOf(after)).toEqual(['search', 'quote']);
+    expect(after?.cumulativeTokenUsage.totalTokens).toBe(7);
+  });
+
+  it('ORC-28 a call that nobody awaits any more does not end the process', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    const unhandled: unknown[] = [];
+    const listener = (error: unknown): void => void unhandled.push(error);
+    process.on('unhandledRejection', listener);
+    await say(sessionId, async ({ tools }) => {
+      const first = tools.use('search', '1', () => Promise.reject(new Error('sold out')));
+      void tools.use('quote', '2', () => 'too early');
+      await rejection(first, Error);
+      return reply('Sorry.');
+    });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    process.off('unhandledRejection', listener);
+    expect(unhandled).toEqual([]);
     expect(await state(sessionId)).toMatchObject({ sequenceIndex: 0 });
   });
 
@@ -163,8 +195,8 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
           throw sold;
         })
         .catch((error: unknown) => caught.push(error));
-      // The same call again is the same failure.
-      await tools.use('search', '1', () => 'never').catch((error: unknown) => caught.push(error));
+      // The same call made again that fails again is the same failure.
+      await tools.use('search', '1', () => Promise.reject(sold)).catch((error: unknown) => caught.push(error));
       await rejection(
         tools.use('search', '3', () => ({ at: new Date() })),
         StateSerializationError,
@@ -180,6 +212,30 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
     expect(after).toMatchObject({ sequenceIndex: 0, recentlyUsedTools: [] });
     await eventually(() => events.length === 3);
     expect(events.every((event) => event.type === 'tool-recorded' && event.outcome === 'failed')).toBe(true);
+  });
+
+  it('ORC-28 a call that failed or was refused may be made again, and counts then', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: STEPS });
+    const sessionId = await session();
+    await say(sessionId, async ({ tools }) => {
+      await rejection(
+        tools.use('quote', '2', () => 'too early'),
+        ToolNotAllowedError,
+      );
+      await rejection(
+        tools.use('search', '1', () => Promise.reject(new Error('busy'))),
+        Error,
+      );
+      await tools.use('search', '1', () => 'found');
+      await tools.use('quote', '2', () => 'booked');
+    });
+    const after = await state(sessionId);
+    expect(after?.toolHistory.map(({ callId, outcome }) => [callId, outcome])).toEqual([
+      ['1', 'failed'],
+      ['1', 'succeeded'],
+      ['2', 'succeeded'],
+    ]);
+    expect(after).toMatchObject({ sequenceIndex: 2 });
   });
 });
 

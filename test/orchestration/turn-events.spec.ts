@@ -31,15 +31,15 @@ describe.each(LIVE_STORES)('events of what turns do, over $name', ({ open }) => 
     await eventually(() => stored.length > 0);
 
     const desk = { agent: 'desk', sessionId };
-    const callId = expect.any(String) as string;
+    const ids = { callId: expect.any(String) as string, turnId: expect.any(String) as string };
     expect(events).toEqual([
-      { ...desk, type: 'tool-recorded', tool: 'search', step: 'booking', outcome: 'succeeded', callId },
+      { ...desk, type: 'tool-recorded', tool: 'search', step: 'booking', outcome: 'succeeded', ...ids },
       { ...desk, type: 'sequence-advanced', step: 'booking', index: 1 },
-      { ...desk, type: 'tool-recorded', tool: 'book', step: 'booking', outcome: 'succeeded', callId },
+      { ...desk, type: 'tool-recorded', tool: 'book', step: 'booking', outcome: 'succeeded', ...ids },
       { ...desk, type: 'sequence-advanced', step: 'booking', index: 2 },
       { ...desk, type: 'sequence-completed', step: 'booking' },
       { ...desk, type: 'step-changed', from: 'booking', to: 'paying' },
-      { ...desk, type: 'tool-recorded', tool: 'pay', step: 'paying', outcome: 'failed', callId: 'p' },
+      { ...desk, type: 'tool-recorded', tool: 'pay', step: 'paying', outcome: 'failed', ...ids, callId: 'p' },
     ]);
     expect(stored).toEqual(['paying']);
   });

@@ -298,6 +298,19 @@ describe.each(LIVE_STORES)('a plan inside turns over $name', ({ open }) => {
     await say(bob, ({ tools }) => void expect(tools.activeStep?.name).toBe('vip'), 'vip');
     expect(await state(bob)).toMatchObject({ activeStep: 'vip', toolHistory: [] });
 
+    const used: unknown[] = [];
+    const late = await rejection(
+      say(eve, async ({ tools }) => {
+        const broken = jest.spyOn(IsVip.prototype, 'holds').mockRejectedValueOnce(new Error('The CRM went down.'));
+        used.push(await tools.use('look', '1', () => 'seen'));
+        broken.mockRestore();
+      }),
+      TurnFailedError,
+    );
+    // The tool did what it did; the turn is what failed.
+    expect(used).toEqual(['seen', 'seen', 'seen']);
+    expect(late.failure).toMatchObject({ message: 'The CRM went down.' });
+
     const error = await rejection(
       say(eve, () => 'not reached', 'broken'),
       TurnFailedError,

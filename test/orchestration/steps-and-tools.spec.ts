@@ -65,12 +65,17 @@ describeStores('steps and tools', (store) => {
     it('ORC-24 before the sequence, and still after it', async () => {
       const sessionId = mintId();
       const { service } = of([
-        { name: 'ask', isDefault: true, sequence: ['search', 'book'], availableTools: { denied: ['db_*', 'book'] } },
+        {
+          name: 'ask',
+          isDefault: true,
+          sequence: ['search', { anyOf: ['book', 'pay'] }],
+          availableTools: { denied: ['db_*', 'book'] },
+        },
       ]);
       expect(await service.getAvailableTools(sessionId, TOOLS)).toEqual(['search']);
       await service.processToolUsage(sessionId, 'search');
-      expect(await service.getAvailableTools(sessionId, TOOLS)).toEqual([]);
-      await service.processToolUsage(sessionId, 'book');
+      expect(await service.getAvailableTools(sessionId, [...TOOLS, 'book'])).toEqual([]);
+      await service.processToolUsage(sessionId, 'pay');
       expect(await service.getAvailableTools(sessionId, TOOLS)).toEqual(['web_search', 'search', 'searcher']);
     });
 

@@ -141,10 +141,11 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
     const sessionId = await session();
     const problems: Error[] = [];
     const note = (error: Error): void => void problems.push(error);
-    await say(sessionId, async ({ tools, usage, step }) => {
+    await say(sessionId, async (turn) => {
+      const { tools, usage } = turn;
       await tools.use('search', 'outer', () => tools.use('quote', 'inner', () => null).catch(note));
-      await step('loop', () => tools.use('quote', 'looped', () => null).catch(note));
-      await step('model', () => {
+      await turn.step('loop', () => tools.use('quote', 'looped', () => null).catch(note));
+      await turn.step('model', () => {
         try {
           usage.add({ totalTokens: 5 });
         } catch (error) {

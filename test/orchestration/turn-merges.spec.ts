@@ -22,9 +22,9 @@ describe.each(LIVE_STORES)('a state that is changed while a turn runs, over $nam
       await states.addTokenUsage(sessionId, { totalTokens: 5 });
     });
 
-    // The call "search" was recorded outside first: the turn's own counts no more, and the rest follows by the plan.
+    // A call of the same id outside of the turn is another call.
     expect(await state(sessionId)).toMatchObject({ cumulativeTokenUsage: { totalTokens: 8 }, version: 4 });
-    expect(toolsOf(await state(sessionId))).toEqual(['hook', 'search', 'quote']);
+    expect(toolsOf(await state(sessionId))).toEqual(['hook', 'search', 'search', 'quote']);
   });
 
   it('ORC-30 ORC-06 ORC-09 a step that others set, a reset and a removal stand, and the turn goes on from there', async () => {

@@ -18,5 +18,7 @@ export default {
   globalTeardown: '<rootDir>/build/test/support/services/global-teardown.js',
   // Two cores run two files at a time; many tests wait for a server.
   maxWorkers: '100%',
+  // What test files leave in memory slows down those that follow.
+  workerIdleMemoryLimit: '1GB',
   testTimeout: 20_000,
 };

@@ -27,11 +27,14 @@ import {
   SessionsModule,
   SessionStateError,
   ShuttingDownError,
+  StateConflictError,
   StateSerializationError,
   StoreUnavailableError,
   SurfaceConflictError,
   SurfaceLimitError,
+  TokenBudgetExceededError,
   TooLargeError,
+  ToolNotAllowedError,
   type Turn,
   TurnCancelledError,
   TurnEventsEndedError,
@@ -47,6 +50,7 @@ import {
   UnauthenticatedError,
   UnknownIntentError,
   UnknownOrchestratorError,
+  UnknownStepError,
 } from 'nestjs-agent-sessions';
 import request from 'supertest';
 import { type HttpApp, PLATFORMS } from './http-app.js';
@@ -86,6 +90,10 @@ const TABLE: readonly [SessionsError, number, string, object?][] = [
   [new TooLargeError('The input', 20, 10), 413, 'TOO_LARGE'],
   [new IdempotencyConflictError('s1', 't1'), 422, 'IDEMPOTENCY_CONFLICT', ofTurn],
   [new LaneFullError('s1', 100), 429, 'LANE_FULL', { ...ofSession, retryAfter: 1 }],
+  [new ToolNotAllowedError('s1', 'pay', 'browse', ['search']), 403, 'TOOL_NOT_ALLOWED', ofSession],
+  [new UnknownStepError('pay', ['browse']), 400, 'UNKNOWN_STEP', {}],
+  [new TokenBudgetExceededError('s1', 12, 10), 429, 'TOKEN_BUDGET_EXCEEDED', ofSession],
+  [new StateConflictError('s1', 200), 409, 'STATE_CONFLICT', ofSession],
   [new TurnFailedError(turn), 500, 'TURN_FAILED', ofTurn],
   [new TurnTimeoutError('t1', 500), 500, 'TURN_TIMEOUT', { turnId: 't1', ...INTERNAL }],
   [new TurnSignalTimeoutError('t1', 'go'), 500, 'TURN_SIGNAL_TIMEOUT', { turnId: 't1', ...INTERNAL }],

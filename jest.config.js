@@ -16,8 +16,8 @@ export default {
   // Built by pretest: jest cannot load TypeScript here.
   globalSetup: '<rootDir>/build/test/support/services/global-setup.js',
   globalTeardown: '<rootDir>/build/test/support/services/global-teardown.js',
-  // Two cores run two files at a time; many tests wait for a server.
-  maxWorkers: '100%',
+  // Two cores run three files at a time: many tests wait for a server.
+  maxWorkers: '150%',
   // What test files leave in memory slows down those that follow.
   workerIdleMemoryLimit: '1GB',
   testTimeout: 20_000,

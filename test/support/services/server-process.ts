@@ -75,7 +75,8 @@ async function untilItAnswers(
 
 async function stop(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
-  const exited = once(server, 'exit');
+  // Not 'exit': its last output comes after that, and its folder is removed then.
+  const closed = once(server, 'close');
   server.stdin?.end();
-  await exited;
+  await closed;
 }

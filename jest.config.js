@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
@@ -17,7 +19,7 @@ export default {
   globalSetup: '<rootDir>/build/test/support/services/global-setup.js',
   globalTeardown: '<rootDir>/build/test/support/services/global-teardown.js',
   // Two cores run three files at a time: many tests wait for a server.
-  maxWorkers: '150%',
+  maxWorkers: Math.ceil(availableParallelism() * 1.5),
   // What test files leave in memory slows down those that follow.
   workerIdleMemoryLimit: '1GB',
   testTimeout: 20_000,

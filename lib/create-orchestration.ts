@@ -1,12 +1,12 @@
 import { Logger } from '@nestjs/common';
 import { Must, MustBeInteger, MustBeName, Optional, validateInput } from './common/check-input.js';
-import { SECONDS_OR_NEVER_RULE, SECONDS_RULE, toSeconds } from './common/seconds.js';
+import { SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { orchestrationParts } from './orchestration/agent-orchestration.js';
 import { isStepPlan } from './orchestration/define-step-plan.js';
 import { OrchestrationAgents } from './orchestration/orchestration-agents.js';
 import { OrchestrationEvents } from './orchestration/orchestration-events.js';
-import { ORCHESTRATION_DEFAULTS, type OrchestrationSettings } from './orchestration/orchestration.settings.js';
+import { orchestrationSettings, OrchestrationStateOptions } from './orchestration/orchestration.settings.js';
 import { OrchestrationService } from './orchestration/orchestration.service.js';
 import {
   type OrchestrationScope,
@@ -38,7 +38,7 @@ class CleanupOptions {
 }
 
 /** What `createOrchestrationStateManager` takes; everything has a default. */
-export class OrchestrationStateManagerOptions {
+export class OrchestrationStateManagerOptions extends OrchestrationStateOptions {
   /** `adapter.state` of an adapter, or any object with get, set and delete. Default: this process's memory. */
   @Optional()
   @Must((value) => isStateStore(value) || isStorageProvider(value), 'must have the methods get, set and delete.')
@@ -49,25 +49,10 @@ export class OrchestrationStateManagerOptions {
   @MustBeName()
   storageNamespace?: string;
 
-  /** Idle seconds after which a state is gone; `never`. Default: the environment's SESSION_TTL_SECONDS, else 86,400. */
-  @Optional()
-  @Must((value) => value === 'never' || toSeconds(value) !== null, SECONDS_OR_NEVER_RULE)
-  ttlSeconds?: number | string;
-
   /** Removal of what has expired, from time to time. The timer keeps no process alive. */
   @Optional()
   @Must((value) => typeof value === 'object' && value !== null, 'must be an object.')
   cleanup?: CleanupOptions;
-
-  /** States that are kept; clean-up removes those beyond that were idle for the longest. Default: no limit. */
-  @Optional()
-  @MustBeInteger(1, 1_000_000_000)
-  maxSessions?: number;
-
-  /** How many tools `recentlyUsedTools` remembers. Default 10. */
-  @Optional()
-  @MustBeInteger(1, 1000)
-  recentTools?: number;
 
   /** Plans of agents, from `defineStepPlan`. */
   @Optional()
@@ -90,13 +75,19 @@ export interface StandaloneOrchestrationStateManager extends OrchestrationStateM
 export function createOrchestrationStateManager(
   options: OrchestrationStateManagerOptions = {},
 ): StandaloneOrchestrationStateManager {
-  const given = check(OrchestrationStateManagerOptions, options, 'options');
-  const { enabled = true, intervalMs = 300_000 } = check(CleanupOptions, given.cleanup ?? {}, 'options.cleanup');
-  const { storageProvider = memoryAdapter().state } = given;
+  const {
+    storageProvider = memoryAdapter().state,
+    storageNamespace,
+    cleanup = {},
+    plans = [],
+    ...states
+  } = check(OrchestrationStateManagerOptions, options, 'options');
+  const { enabled = true, intervalMs = 300_000 } = check(CleanupOptions, cleanup, 'options.cleanup');
   const store = isStateStore(storageProvider) ? storageProvider : new StorageProviderState(storageProvider);
   const events = new OrchestrationEvents();
-  const agents = new OrchestrationAgents(orchestrationParts(store, settingsOf(given, enabled), events));
-  given.plans?.forEach((plan) => agents.register(plan));
+  const settings = orchestrationSettings(storageNamespace, states, secondsOfEnvironment);
+  const agents = new OrchestrationAgents(orchestrationParts(store, settings, events));
+  plans.forEach((plan) => agents.register(plan));
   const manager = new OrchestrationStateManager(agents);
   const logger = new Logger('AgentSessions');
   const timer = enabled
@@ -133,23 +124,10 @@ export function createOrchestrationService(
   return new OrchestrationService(agents, known, agent);
 }
 
-function settingsOf(
-  { storageNamespace, ttlSeconds, maxSessions, recentTools }: OrchestrationStateManagerOptions,
-  cleanup: boolean,
-): OrchestrationSettings {
-  const { namespace, ttlSeconds: day, recentTools: recent } = ORCHESTRATION_DEFAULTS;
-  const ttl = ttlSeconds ?? process.env.SESSION_TTL_SECONDS ?? day;
-  const seconds = ttlSeconds === 'never' ? undefined : toSeconds(ttl);
-  if (seconds === null) {
-    throw new SessionsConfigurationError(`The environment variable SESSION_TTL_SECONDS ${SECONDS_RULE}`);
-  }
-  return {
-    namespace: storageNamespace ?? namespace,
-    ttlMs: seconds === undefined ? undefined : seconds * 1000,
-    recentTools: recentTools ?? recent,
-    maxSessions,
-    cleanup,
-  };
+function secondsOfEnvironment(otherwise: number): number {
+  const seconds = toSeconds(process.env.SESSION_TTL_SECONDS ?? otherwise);
+  if (seconds !== null) return seconds;
+  throw new SessionsConfigurationError(`The environment variable SESSION_TTL_SECONDS ${SECONDS_RULE}`);
 }
 
 function scopeOfManager(manager: OrchestrationStateManager, factory: string): OrchestrationScope {

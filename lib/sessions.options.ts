@@ -3,8 +3,9 @@ import { Allow } from 'class-validator';
 import { CronTime } from 'cron';
 import { Must, MustBeInteger, MustBeName, Optional } from './common/check-input.js';
 import { type IdGenerator } from './common/ids.js';
+import { OrchestrationStateOptions } from './orchestration/orchestration.settings.js';
 import { type PrincipalResolver } from './http/principal.js';
-import { isSeconds, MAX_SECONDS, SECONDS_OR_NEVER_RULE, SECONDS_RULE, toSeconds } from './common/seconds.js';
+import { isSeconds, MAX_SECONDS, SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { isSessionsAdapter, type SessionsAdapter } from './sessions.adapter.js';
 import { SURFACE_POLICIES, type SurfacePolicy } from './session/session.js';
 import { isTurnQueue, type TurnQueue } from './turn/turn-queue.js';
@@ -162,34 +163,16 @@ export class TurnsOptions {
 }
 
 /** How states of orchestration are kept. */
-export class OrchestrationOptions {
+export class OrchestrationOptions extends OrchestrationStateOptions {
   /** Part of stored keys: states of different namespaces never see each other. Default `orchestration-state`. */
   @Optional()
   @MustBeName()
   namespace?: string;
 
-  /**
-   * Idle seconds after which a state is gone, digits as text too; `never`. Default: the environment's SESSION_TTL_SECONDS, else
-   * 86,400 (a day). Turns that wait for a signal count as idle.
-   */
-  @Optional()
-  @Must((value) => value === 'never' || toSeconds(value) !== null, SECONDS_OR_NEVER_RULE)
-  ttlSeconds?: number | string;
-
   /** Whether the sweep removes expired state documents, and states beyond `maxSessions`. Default true. */
   @Optional()
   @Must((value) => typeof value === 'boolean', 'must be a boolean.')
   cleanup?: boolean;
-
-  /** States that are kept, of all agents; the sweep removes those beyond that were idle for the longest. Default: no limit. */
-  @Optional()
-  @MustBeInteger(1, 1_000_000_000)
-  maxSessions?: number;
-
-  /** How many tools `recentlyUsedTools` remembers. Default 10. */
-  @Optional()
-  @MustBeInteger(1, 1000)
-  recentTools?: number;
 }
 
 /** What `SessionsModule.forRoot` takes. Everything has a default. */

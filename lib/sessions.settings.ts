@@ -6,7 +6,7 @@ import { SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { type PrincipalResolver, requestUser } from './http/principal.js';
 import { type SweepSettings } from './maintenance/session-sweeper.service.js';
-import { ORCHESTRATION_DEFAULTS, type OrchestrationSettings } from './orchestration/orchestration.settings.js';
+import { orchestrationSettings, type OrchestrationSettings } from './orchestration/orchestration.settings.js';
 import { InProcessQueue } from './queue/in-process/in-process-queue.js';
 import { type SessionStoreSettings } from './session/session-store.service.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
@@ -52,7 +52,8 @@ export function resolveOptions(
   const backoff = check(BackoffOptions, 'turns.retry.backoff', retry.backoff);
   const generateId = given.generateId ?? mintId;
   const maxLifetimeMs = toMs(given.maxLifetimeSeconds);
-  const orchestration = orchestrationOf(given.orchestration, env);
+  const { namespace, cleanup = true, ...states } = check(OrchestrationOptions, 'orchestration', given.orchestration);
+  const orchestration = orchestrationSettings(namespace, states, (otherwise) => ttlSeconds(undefined, env, otherwise));
   const idempotencyTtlMs = (turns.idempotencySeconds ?? 86_400) * 1000;
   return {
     adapter: given.adapter ?? memoryAdapter(),
@@ -66,7 +67,7 @@ export function resolveOptions(
       generateId,
     },
     orchestration,
-    sweep: sweepOf(given.sweep, idempotencyTtlMs, orchestration),
+    sweep: sweepOf(given.sweep, idempotencyTtlMs, orchestration, cleanup),
     queue: turns.queue ?? new InProcessQueue(turns.concurrency ?? 32),
     queueByDefault: turns.queue === undefined,
     turns: {
@@ -113,7 +114,8 @@ function eventsOf(events: false | TurnEventsOptions | undefined): TurnEventSetti
 function sweepOf(
   sweep: false | SweepOptions | undefined,
   idempotencyTtlMs: number,
-  { namespace, maxSessions, cleanup }: OrchestrationSettings,
+  { namespace, maxSessions }: OrchestrationSettings,
+  cleanup: boolean,
 ): SweepSettings {
   const {
     enabled = true,
@@ -137,18 +139,6 @@ function sweepOf(
 
 function toMs(seconds: number | undefined): number | undefined {
   return seconds === undefined ? undefined : seconds * 1000;
-}
-
-function orchestrationOf(options: OrchestrationOptions | undefined, env: NodeJS.ProcessEnv): OrchestrationSettings {
-  const {
-    namespace = ORCHESTRATION_DEFAULTS.namespace,
-    ttlSeconds: ttl,
-    cleanup = true,
-    maxSessions,
-    recentTools = ORCHESTRATION_DEFAULTS.recentTools,
-  } = check(OrchestrationOptions, 'orchestration', options);
-  const ttlMs = ttl === 'never' ? undefined : ttlSeconds(ttl, env, ORCHESTRATION_DEFAULTS.ttlSeconds) * 1000;
-  return { namespace, ttlMs, cleanup, maxSessions, recentTools };
 }
 
 function ttlSeconds(given: unknown, { SESSION_TTL_SECONDS: text }: NodeJS.ProcessEnv, otherwise: number): number {

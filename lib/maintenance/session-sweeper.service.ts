@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { type SchedulerRegistry } from '@nestjs/schedule';
 import { CronJob } from 'cron';
 import { mintId } from '../common/ids.js';
+import { inBatches } from '../common/in-batches.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type StateStore } from '../state/state.store.js';
 import { type TurnEventLog } from '../turn/turn-event-log.js';
@@ -174,18 +175,5 @@ export class SessionSweeper {
         `Settled turns deleted: ${settled}, turns whose events expired: ${streams}, state documents: ${documents}.`,
       );
     }
-  }
-}
-
-/** Until nothing is left, or it is over; the next run goes on. */
-async function inBatches(
-  size: number,
-  remove: (limit: number) => Promise<number>,
-  isOver: () => boolean,
-): Promise<number> {
-  for (let total = 0; ;) {
-    const removed = await remove(size);
-    total += removed;
-    if (removed < size || isOver()) return total;
   }
 }

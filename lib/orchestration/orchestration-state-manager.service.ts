@@ -1,5 +1,6 @@
 import { checkInput } from '../common/check-input.js';
 import { assertName, mintId } from '../common/ids.js';
+import { inBatches } from '../common/in-batches.js';
 import { type AgentOrchestration } from './agent-orchestration.js';
 import { type AgentRef, agentName } from './agent-ref.js';
 import { type AIOrchestrationState, toAIState } from './ai-orchestration-state.js';
@@ -159,9 +160,9 @@ export class OrchestrationStateManager {
   async cleanupExpired(): Promise<number> {
     const { store, settings } = this.agents.parts;
     const { maxSessions, namespace } = settings;
-    const expired = await inBatches((limit) => store.deleteExpired(limit));
+    const expired = await inBatches(BATCH, (limit) => store.deleteExpired(limit));
     if (maxSessions === undefined) return expired;
-    return expired + (await inBatches((limit) => store.evictIdle(namespace, maxSessions, limit)));
+    return expired + (await inBatches(BATCH, (limit) => store.evictIdle(namespace, maxSessions, limit)));
   }
 
   private get states(): AgentOrchestration {
@@ -188,12 +189,4 @@ export class OrchestrationStateManager {
 
 function stepsOf(config: OrchestrationConfig): number {
   return defineStepPlan({ ...config, agent: 'config' }).steps.length;
-}
-
-async function inBatches(remove: (limit: number) => Promise<number>): Promise<number> {
-  for (let total = 0; ;) {
-    const removed = await remove(BATCH);
-    total += removed;
-    if (removed < BATCH) return total;
-  }
 }

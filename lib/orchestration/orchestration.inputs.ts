@@ -14,7 +14,7 @@ export class ToolUseOptions {
   @MustBeName()
   callId?: string;
 
-  /** A use that failed is only recorded: it is not among the recent tools and moves no sequence. Default `succeeded`. */
+  /** A use that failed is in the history, for `tool_failed`; it is no recent tool and moves no sequence. Default `succeeded`. */
   @Optional()
   @Must((value) => value === 'succeeded' || value === 'failed', 'must be succeeded or failed.')
   outcome?: ToolOutcome;
@@ -42,6 +42,10 @@ class ToolUseInput implements ToolUse {
   @Optional()
   @MustBeName()
   callId?: string;
+
+  @Optional()
+  @MustBeName()
+  turnId?: string;
 
   @Must((value) => value === 'succeeded' || value === 'failed', 'must be succeeded or failed.')
   outcome!: ToolOutcome;

@@ -18,7 +18,7 @@ import { TokenBudgetExceededError } from './orchestration.errors.js';
 import { ToolUsageOptions } from './orchestration.inputs.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
-import { refusalOf, wouldPassAnew } from './tool-refusal.js';
+import { describeMismatch, refusalOf, wouldPassAnew } from './tool-refusal.js';
 
 /**
  * An agent's plan in a session: which step is active, which tools it may use now, and what a use of one makes of it.
@@ -161,13 +161,8 @@ export class OrchestrationService {
 
   private recorded(sessionId: string, appended: Appended | null): OrchestrationState {
     const { state, effects } = appended!;
-    const violation = effects.find((effect) => effect.type === 'tool-violated');
-    if (violation) {
-      const { tool, step, allowed } = violation;
-      this.logger.warn(
-        `Session ${hashed(sessionId)} used ${tool} in step ${step}, where ${allowed.join(' or ')} comes next.`,
-      );
-    }
+    const mismatch = describeMismatch(sessionId, effects);
+    if (mismatch !== null) this.logger.warn(mismatch);
     return state;
   }
 

@@ -2,7 +2,6 @@ import { Logger } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
-import { hashed } from '../common/log-id.js';
 import { type AgentOrchestration } from './agent-orchestration.js';
 import { type AgentRef, agentName } from './agent-ref.js';
 import { isInSequence } from './available-tools.js';
@@ -11,6 +10,7 @@ import { type OrchestrationAgents } from './orchestration-agents.js';
 import { type OrchestrationStep } from './orchestration-config.js';
 import { indexOfStep } from './orchestration-state.js';
 import { ToolUseOptions } from './orchestration.inputs.js';
+import { describeMismatch } from './tool-refusal.js';
 import { isUnfinished, nextTools } from './tool-sequence.js';
 
 /** The part of a step that is about its sequence. */
@@ -73,12 +73,9 @@ export class StepSequencer {
       sequenceOf: { name, ...(sequence && { sequence }), ...(resetSequenceOn && { resetSequenceOn }) },
     } as const;
     const { effects } = (await this.states.append(sessionId, [entry], { create: true }))!;
-    const violation = effects.find((effect) => effect.type === 'tool-violated');
-    if (!violation) return true;
-    this.logger.warn(
-      `Session ${hashed(sessionId)} used ${tool} in step ${name}, where ${violation.allowed.join(' or ')} comes next.`,
-    );
-    return false;
+    const mismatch = describeMismatch(sessionId, effects);
+    if (mismatch !== null) this.logger.warn(mismatch);
+    return mismatch === null;
   }
 
   /**

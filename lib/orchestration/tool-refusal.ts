@@ -1,7 +1,17 @@
+import { hashed } from '../common/log-id.js';
 import { describeAvailable, isAvailable } from './available-tools.js';
+import { type OrchestrationEffect } from './orchestration-entry.js';
 import { indexOfStep, type OrchestrationProgress } from './orchestration-state.js';
 import { ToolNotAllowedError } from './orchestration.errors.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
+
+/** What a log says of a use that was recorded though another tool was next; `null` when there was none. */
+export function describeMismatch(sessionId: string, effects: readonly OrchestrationEffect[]): string | null {
+  const violation = effects.find((effect) => effect.type === 'tool-violated');
+  if (!violation) return null;
+  const { tool, step, allowed } = violation;
+  return `Session ${hashed(sessionId)} used ${tool} in step ${step}, where ${allowed.join(' or ')} comes next.`;
+}
 
 /** Whether the tool would be allowed if the active step's sequence started over. */
 export function wouldPassAnew(plan: StepPlan, progress: OrchestrationProgress, tool: string): boolean {

@@ -201,6 +201,18 @@ describe('the sweep of idle sessions', () => {
     expect(await app.get(SessionStore).get(id)).toMatchObject({ state: 'suspended' });
   });
 
+  it('NST-06 what fails for sessions does not keep documents from going', async () => {
+    const { adapter: store, elapse } = storeWithClock();
+    const adapter = beforeSweeps(store, () => Promise.reject(new Error('The sessions are away.')));
+    const app = await start({ adapter, sweep: { cron: NEW_YEAR } });
+    await store.state.set({ namespace: 'n', scope: '', sessionId: 's', key: 'k' }, 1, { ttlMs: 1 });
+    elapse(2);
+    const sweeper = sweeperOf(app);
+
+    await sweeper.run();
+    expect(sweeper.counts).toEqual({ ...NOTHING, documents: 1 });
+  });
+
   it('NST-06 maxPerRun bounds a run; the next one goes on', async () => {
     const { adapter, elapse } = storeWithClock();
     const app = await start({ adapter, sweep: { cron: NEW_YEAR, maxPerRun: 2 } });

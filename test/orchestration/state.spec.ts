@@ -179,6 +179,18 @@ describeStores('the state of an agent in a session', (store) => {
   describe('ORC-05 updateState', () => {
     const use: ToolUse = { tool: 'search', at: '2026-01-01T00:00:00.000Z', outcome: 'succeeded' };
 
+    it('ORC-05 takes back a history that it gave, of turns and of calls', async () => {
+      const sessionId = mintId();
+      const states = free();
+      await states.getOrCreateState(sessionId);
+      const toolHistory = [{ ...use, step: 'ask', callId: 'call-1', turnId: mintId() }];
+      await states.updateState(sessionId, { toolHistory });
+      expect(await states.updateState(sessionId, (state) => ({ toolHistory: state.toolHistory }))).toMatchObject({
+        toolHistory,
+        version: 3,
+      });
+    });
+
     it('ORC-05 merges what is given, counts a version, and leaves the rest', async () => {
       const sessionId = mintId();
       const states = free();

@@ -71,6 +71,7 @@ export class SessionsLifecycle
 
   async beforeApplicationShutdown(): Promise<void> {
     this.turns.stopIntake();
+    this.worker.claimNoMore();
     if (this.working) {
       await this.sweeper.stop();
       await this.reconciler.stop();

@@ -38,9 +38,14 @@ export class TurnWorker {
     await this.runtime.queue.process((sessionId) => this.visit(sessionId));
   }
 
+  /** From here on, before anything else stops. */
+  claimNoMore(): void {
+    this.stopping = true;
+  }
+
   /** No new claims; what runs gets `shutdownGraceMs`, then is stopped and released for another worker (TRN-14). */
   async stop(): Promise<void> {
-    this.stopping = true;
+    this.claimNoMore();
     await this.runtime.queue.pause();
     const grace = setTimeout(() => {
       this.graceOver = true;

@@ -100,14 +100,16 @@ describe.each(LIVE_STORES)('a state that is changed while a turn runs, over $nam
     const { app, session, say, document } = desk;
     const sessionId = await session();
     await say(sessionId, (turn) => useAll(turn, 'search'));
+    const quoted = gate();
     const { pass, open: release } = gate();
     const late: unknown[] = [];
     const running = say(sessionId, async (turn) => {
       await turn.tools.use('quote', 'q', () => null);
+      quoted.open();
       await pass();
       await turn.tools.use('book', 'b', () => null).catch((error: unknown) => late.push(error));
     }).catch((error: unknown) => error);
-    await eventually(async () => (await app.turns.list({ sessionId, status: 'running' })).length > 0);
+    await quoted.pass();
     await app.sessions.delete(sessionId);
     expect(await document(sessionId)).toBeNull();
     release();

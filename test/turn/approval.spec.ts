@@ -176,11 +176,11 @@ describe('waitFor', () => {
       orchestrators: [desk],
     });
     const sessionId = await session();
-    const refund = handle(desk).execute('refund', { sessionId });
+    const refund = rejection(handle(desk).execute('refund', { sessionId }), TurnFailedError);
     const { id } = await waitingTurn(turns, sessionId);
     await turns.signal(id, 'approval', { granted: 'perhaps' });
 
-    const error = await rejection(refund, TurnFailedError);
+    const error = await refund;
     expect(error.failure).toMatchObject({ code: 'INVALID_INPUT', details: { path: 'signal approval.granted' } });
   });
 

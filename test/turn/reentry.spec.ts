@@ -122,11 +122,11 @@ it('TRN-12 sees it when the turn of the other session runs in another process', 
   await startNested({ adapter, turns: { queue } }, nested);
   [here, there] = [await app.session(), await app.session()];
 
-  const outer = app.turns.execute('desk', 'A', { sessionId: here });
+  const outer = rejection(app.turns.execute('desk', 'A', { sessionId: here }), TurnFailedError);
   // A has the first process's only slot, so B is left to the second one.
   await eventually(async () => (await app.turns.list({ sessionId: there })).length === 1);
   await queue.ring(there);
-  await rejection(outer, TurnFailedError);
+  await outer;
   const [inner] = await app.turns.list({ sessionId: there });
   expect(inner).toMatchObject({ status: 'failed', error: { code: 'TURN_REENTRY', details: { sessionId: here } } });
 });

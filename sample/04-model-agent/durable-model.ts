@@ -1,0 +1,48 @@
+import { type LanguageModel, simulateReadableStream, wrapLanguageModel } from 'ai';
+import { type TurnContext } from 'nestjs-agent-sessions';
+import { type Model } from './models.js';
+
+type Stream = Awaited<ReturnType<Model['doStream']>>['stream'];
+type Part = Stream extends ReadableStream<infer P> ? P : never;
+
+/**
+ * A model whose answers are stored steps of a turn: shown word by word while they come, stored before their tools run, and
+ * given again to the next attempt instead of being asked for. So a call of a tool keeps its id over attempts, by which
+ * `turn.tools.use` knows what was done.
+ */
+export function durable(model: Model, turn: Pick<TurnContext<never>, 'step' | 'emit'>): LanguageModel {
+  return wrapLanguageModel({
+    model,
+    middleware: {
+      specificationVersion: 'v3',
+      wrapStream: async ({ doStream }) => {
+        let asked = false;
+        const parts = await turn.step('ask the model', async () => {
+          asked = true;
+          return readAll((await doStream()).stream, show);
+        });
+        // What an earlier attempt was told is shown again: clients have dropped it.
+        if (!asked) parts.forEach(show);
+        return { stream: simulateReadableStream({ chunks: parts, initialDelayInMs: null, chunkDelayInMs: null }) };
+      },
+    },
+  });
+
+  function show(part: Part): void {
+    if (part.type === 'text-delta') void turn.emit({ type: 'delta', data: { text: part.delta } });
+  }
+}
+
+/** @throws what the provider reports: a broken answer is none */
+async function readAll(stream: Stream, show: (part: Part) => void): Promise<Part[]> {
+  const parts: Part[] = [];
+  for await (const part of stream) {
+    if (part.type === 'error') throw part.error;
+    show(part);
+    const last = parts.at(-1);
+    if (part.type === 'text-delta' && last?.type === 'text-delta' && last.id === part.id) last.delta += part.delta;
+    // Neither is plain JSON, and nobody asks for them.
+    else if (part.type !== 'response-metadata' && part.type !== 'raw') parts.push({ ...part });
+  }
+  return parts;
+}

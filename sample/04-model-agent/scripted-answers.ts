@@ -1,0 +1,71 @@
+/** What is read of a request for a chat completion. */
+export interface ChatRequest {
+  readonly model: string;
+  readonly stream?: boolean;
+  readonly messages: readonly ChatMessage[];
+  readonly tools?: readonly object[];
+  readonly response_format?: object;
+}
+
+export interface ChatMessage {
+  readonly role: 'system' | 'user' | 'assistant' | 'tool';
+  readonly content?: string | null;
+  readonly tool_calls?: readonly { readonly id: string; readonly function: { readonly name: string } }[];
+  readonly tool_call_id?: string;
+}
+
+export interface ChatUsage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+}
+
+/** Either a text or calls. */
+export interface ScriptedAnswer {
+  readonly text?: string;
+  readonly calls?: readonly { readonly name: string; readonly args: object }[];
+}
+
+/** The whole mind of the scripted provider: it goes by words. */
+export function scriptedAnswer({ messages, tools, response_format: format }: ChatRequest): ScriptedAnswer {
+  const asked = messages.findLastIndex(({ role }) => role === 'user');
+  const said = messages[asked]?.content ?? '';
+  if (format) return { text: JSON.stringify(sort(said)) };
+  if (!tools) return { text: 'Hello! I can tell you where your orders are, and refund what you do not like.' };
+  const results = messages.slice(asked + 1).filter(({ role }) => role === 'tool');
+  return results.length === 0 ? call(said, messages) : goOn(said, messages, results);
+}
+
+function sort(said: string): object {
+  return /order|refund|weather|yes|no\b|\d/i.test(said)
+    ? { reasoning: 'The message is about an order.', intent: 'orders' }
+    : { reasoning: 'The message is about nothing in particular.', intent: 'small-talk' };
+}
+
+/** It is in a hurry: it refunds as soon as the word is said. */
+function call(said: string, messages: readonly ChatMessage[]): ScriptedAnswer {
+  // A tool that it has made up.
+  if (/weather/i.test(said)) return { calls: [{ name: 'tell_weather', args: {} }] };
+  const name = /refund|yes/i.test(said) ? 'refund_order' : 'find_order';
+  const calls = ordersIn(messages).map((orderId) => ({ name, args: { orderId } }));
+  return calls.length > 0 ? { calls } : { text: 'Which order is it about?' };
+}
+
+function goOn(said: string, messages: readonly ChatMessage[], results: readonly ChatMessage[]): ScriptedAnswer {
+  const told = results.map(({ content }) => content ?? '');
+  const last = told.at(-1) ?? '';
+  if (/not allowed/.test(last)) {
+    return { calls: ordersIn(messages).map((orderId) => ({ name: 'find_order', args: { orderId } })) };
+  }
+  if (/unavailable/.test(last)) return { text: 'That I cannot tell.' };
+  const found = told.filter((text) => text.startsWith('{')).map((text) => JSON.parse(text) as Record<string, string>);
+  if (found.length === 0) return { text: `Done: ${last}` };
+  const orders = found.map(({ id, item, status, euros }) => `Order ${id}, ${item} for ${euros} euros, is ${status}.`);
+  return { text: [...orders, ...(/refund/i.test(said) ? ['Shall I refund it? (yes or no)'] : [])].join(' ') };
+}
+
+/** The numbers in what the user said last about any. */
+function ordersIn(messages: readonly ChatMessage[]): string[] {
+  const said = messages.flatMap(({ role, content }) => (role === 'user' ? [content ?? ''] : [])).reverse();
+  return said.map((text) => text.match(/\b\d+\b/g) ?? []).find((numbers) => numbers.length > 0) ?? [];
+}

@@ -1,0 +1,303 @@
+import 'reflect-metadata';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { jest } from '@jest/globals';
+import { type INestApplication } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { EventSource } from 'eventsource';
+import {
+  type Message,
+  OrchestrationStateManager,
+  type Session,
+  type TurnEnd,
+  type TurnResult,
+} from 'nestjs-agent-sessions';
+import { AppModule } from '../../sample/04-model-agent/app.module.js';
+import { toMessages, toModelMessages } from '../../sample/04-model-agent/messages.js';
+import { openModels } from '../../sample/04-model-agent/models.js';
+import { OrdersService } from '../../sample/04-model-agent/orders.service.js';
+import { type ChatMessage } from '../../sample/04-model-agent/scripted-answers.js';
+import { type Asked, ScriptedProvider } from '../../sample/04-model-agent/scripted-provider.js';
+import { eventually } from '../support/eventually.js';
+
+const PROJECT = join(import.meta.dirname, '../..');
+
+describe('an agent on a model', () => {
+  let provider: ScriptedProvider;
+  let app: INestApplication;
+  let url: string;
+  let headers: Record<string, string>;
+  let sessionId: string;
+  let source: EventSource | undefined;
+
+  beforeEach(async () => {
+    provider = await ScriptedProvider.start();
+    const models = openModels({ baseURL: provider.baseURL, chat: 'large', cheap: 'small' });
+    app = await NestFactory.create(AppModule.with(models), { logger: false });
+    await app.listen(0, '127.0.0.1');
+    url = await app.getUrl();
+    headers = { 'x-user-id': 'ann', 'content-type': 'application/json' };
+    sessionId = (await ask<Session>('/sessions', {})).id;
+    headers['x-session-id'] = sessionId;
+  });
+
+  afterEach(async () => {
+    source?.close();
+    await app.close();
+    await provider.stop();
+  });
+
+  it('BOT-03 asks a cheap model for the intent, by structured output, and the other one for the answer', async () => {
+    expect((await say('Hello!')).reply).toMatch(/^Hello!/);
+    expect((await say('Where is order 7?')).reply).toBe('Order 7, a lamp for 40 euros, is shipped.');
+
+    expect(provider.asked.map(({ request }) => [request.model, kindOf(request)])).toEqual([
+      ['small', 'route'],
+      ['small', 'answer'],
+      ['small', 'route'],
+      ['large', 'answer with tools'],
+      ['large', 'answer with tools'],
+    ]);
+    expect(provider.asked[0].request.response_format).toMatchObject({
+      type: 'json_schema',
+      json_schema: { schema: { properties: { intent: { enum: ['small-talk', 'orders'] } } } },
+    });
+  });
+
+  it('TRN-30 TRN-32 streams what tools did and the answer word by word, in order', async () => {
+    const { id } = await ask<{ id: string }>('/turns/submit', { input: 'Where are orders 7 and 8?' });
+    const shown = open(id);
+    const { reply } = (await eventually(() => shown.find(({ type }) => type === 'settled'))).data as TurnEnd;
+
+    expect(shown.map(({ offset }) => offset)).toEqual(shown.map((_, at) => at + 1));
+    const types = shown.map(({ type }) => type);
+    expect(types.slice(0, 2)).toEqual(['tool', 'tool']);
+    expect(new Set(types.slice(2, -1))).toEqual(new Set(['delta']));
+    expect(types.length).toBeGreaterThan(10);
+    expect(textOf(shown)).toBe(reply);
+    expect(reply).toBe('Order 7, a lamp for 40 euros, is shipped. Order 8, a chair for 90 euros, is delivered.');
+  });
+
+  it('ORC-28 a tool that the plan refuses does nothing, and the model is told so', async () => {
+    expect((await say('Refund order 7 at once!')).reply).toMatch(/Shall I refund it/);
+
+    expect(app.get(OrdersService).payments).toEqual([]);
+    const told = provider.asked[2].request.messages.at(-1);
+    expect(told?.role).toBe('tool');
+    expect(told?.content).toMatch(/^The tool refund_order is not allowed in step ask\./);
+    expect((await say('Yes, please.')).reply).toBe('Done: 40 euros are on their way, receipt R-1.');
+    expect(app.get(OrdersService).payments).toHaveLength(1);
+  });
+
+  it('BOT-30 a provider that hangs up in mid-answer: the next attempt goes on, and pays nothing twice', async () => {
+    await say('Refund order 7 at once!');
+    provider.asked.length = 0;
+    provider.cutNext();
+    const { id } = await ask<{ id: string }>('/turns/submit', { input: 'Yes, please.' });
+    const shown = open(id);
+    const { reply } = (await eventually(() => shown.find(({ type }) => type === 'settled'))).data as TurnEnd;
+
+    expect(reply).toBe('Done: 40 euros are on their way, receipt R-1.');
+    expect(app.get(OrdersService).payments).toHaveLength(1);
+    // Neither the route nor the call of the tool is asked for again.
+    expect(provider.asked.map(({ request, outcome }) => `${kindOf(request)} ${outcome}`)).toEqual([
+      'route answered',
+      'answer with tools answered',
+      'answer with tools cut',
+      'answer with tools answered',
+    ]);
+    expect(provider.asked[3].request.messages).toEqual(provider.asked[2].request.messages);
+    const again = shown.findIndex(({ type }) => type === 'attempt');
+    expect(reply?.startsWith(textOf(shown.slice(0, again)))).toBe(true);
+    expect(textOf(shown.slice(again))).toBe(reply);
+  });
+
+  it('BOT-30 a tool that fails for a reason of its own fails the attempt, and is called again in the next one', async () => {
+    const orders = app.get(OrdersService);
+    const find = jest.spyOn(orders, 'find').mockImplementationOnce(() => {
+      throw new Error('The shop is away.');
+    });
+
+    expect((await say('Where is order 7?')).reply).toBe('Order 7, a lamp for 40 euros, is shipped.');
+
+    expect(find).toHaveBeenCalledTimes(2);
+    expect(provider.asked).toHaveLength(3);
+  });
+
+  it('ORC-28 what is wrong with a call is told to the model: an unknown order, a tool that it made up', async () => {
+    expect((await say('Where is order 9?')).reply).toBe('Done: There is no order 9.');
+    expect((await say('How is the weather where order 7 is?')).reply).toBe('That I cannot tell.');
+  });
+
+  it('BOT-40 the exchange is in the conversation, and comes back to the model as it was, never in halves', async () => {
+    await say('Where are orders 7 and 8?');
+    await say('Refund order 8 at once!');
+    await say('Yes, please.');
+
+    const log = await ask<Message[]>('/messages?limit=500');
+    expect(
+      log.slice(0, 5).map(({ role, toolCalls, name }) => [role, toolCalls?.map((call) => call.name) ?? name]),
+    ).toEqual([
+      ['user', undefined],
+      ['assistant', ['find_order', 'find_order']],
+      ['tool', 'find_order'],
+      ['tool', 'find_order'],
+      ['assistant', undefined],
+    ]);
+    // The second request of a turn has the exchange from the SDK, those of the next turn have it from the log.
+    const inTurn = provider.asked[2].request.messages.slice(1);
+    const [, later] = provider.asked.filter(({ request }) => kindOf(request) === 'route').slice(1);
+    const next = provider.asked[provider.asked.indexOf(later) + 1].request.messages.slice(1, inTurn.length + 1);
+    expect(inTurn.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool']);
+    expect(next).toEqual(inTurn);
+    for (const { request } of provider.asked) expectWholeExchanges(request.messages);
+  });
+
+  it('BOT-09 ORC-11 counts the tokens of the router and of every round, once, over a failure', async () => {
+    await say('Refund order 7 at once!');
+    provider.cutNext();
+    await say('Yes, please.');
+
+    const state = await app.get(OrchestrationStateManager, { strict: false }).getState(sessionId);
+    expect(provider.asked.filter(({ usage }) => usage)).toHaveLength(provider.asked.length - 1);
+    expect(state?.cumulativeTokenUsage).toEqual({
+      promptTokens: sum(provider.asked, ({ usage }) => usage?.prompt_tokens),
+      completionTokens: sum(provider.asked, ({ usage }) => usage?.completion_tokens),
+      totalTokens: sum(provider.asked, ({ usage }) => usage?.total_tokens),
+    });
+  });
+
+  it('BOT-06 TRN-09 a turn that is cancelled stops the model in mid-answer', async () => {
+    provider.pauseMs = 1000;
+    const { id } = await ask<{ id: string }>('/turns/submit', { input: 'Hello!' });
+    const shown = open(id);
+    await eventually(() => shown.some(({ type }) => type === 'delta'));
+    await ask(`/turns/${id}/cancel`, {});
+    const end = (await eventually(() => shown.find(({ type }) => type === 'settled'))).data;
+
+    expect(end).toMatchObject({ status: 'cancelled', code: 'TURN_CANCELLED' });
+    await eventually(() => provider.asked.at(-1)?.outcome === 'left');
+    expect(provider.asked).toHaveLength(2);
+  });
+
+  it("NST-11 shows nobody else's turn", async () => {
+    const { id } = await say('Hello!');
+    headers['x-session-id'] = (await ask<Session>('/sessions', {})).id;
+
+    expect(await ask(`/turns/${id}`)).toMatchObject({ statusCode: 404, code: 'TURN_NOT_FOUND' });
+    expect(await ask(`/turns/${id}/cancel`, {})).toMatchObject({ statusCode: 404, code: 'TURN_NOT_FOUND' });
+  });
+
+  it('BOT-30 the sample runs as it is started', () => {
+    const main = join(PROJECT, 'build/sample/04-model-agent/main.js');
+    const env = { PATH: process.env.PATH, PORT: '0' };
+
+    const printed = execFileSync(process.execPath, [main, '--exit'], { encoding: 'utf8', timeout: 20_000, env });
+
+    expect(printed).toContain('user    Where are orders 7 and 8?\ntool    find_order: {"id":"7"');
+    expect(printed).toContain('tool    refund_order: The tool refund_order is not allowed in step ask.');
+    expect(printed).toContain('(the provider hung up; attempt 2)');
+    expect(printed).toContain('agent   Done: 40 euros are on their way, receipt R-1.\n');
+    expect(printed).toMatch(/The bank was asked for 1 payment\.\n$/);
+  });
+
+  function say(input: string): Promise<TurnResult> {
+    return ask('/turns', { input });
+  }
+
+  /** @param body makes it a POST */
+  async function ask<T>(path: string, body?: object): Promise<T> {
+    const post = body ? { method: 'POST', body: JSON.stringify(body) } : {};
+    return (await (await fetch(`${url}${path}`, { headers, ...post })).json()) as T;
+  }
+
+  function open(turnId: string): Shown[] {
+    const shown: Shown[] = [];
+    source = new EventSource(`${url}/turns/${turnId}/events`, {
+      fetch: (asked, init) => fetch(asked, { ...(init as RequestInit), headers: { ...init.headers, ...headers } }),
+    });
+    for (const type of ['delta', 'tool', 'attempt', 'settled']) {
+      source.addEventListener(type, ({ lastEventId, data }) =>
+        shown.push({ offset: Number(lastEventId), type, data: JSON.parse(data as string) as unknown }),
+      );
+    }
+    return shown;
+  }
+});
+
+describe("the sample's messages", () => {
+  it('STA-03 become those of the SDK and come back as they were', () => {
+    const said = toMessages([
+      {
+        role: 'assistant',
+        content: [
+          { type: 'reasoning', text: 'Hm.' },
+          { type: 'text', text: 'Let me see.' },
+          { type: 'tool-call', toolCallId: '1', toolName: 'find', input: { id: '7' } },
+          { type: 'tool-call', toolCallId: '2', toolName: 'find', input: {} },
+        ],
+      },
+      {
+        role: 'tool',
+        content: [
+          { type: 'tool-result', toolCallId: '1', toolName: 'find', output: { type: 'json', value: { found: true } } },
+          { type: 'tool-result', toolCallId: '2', toolName: 'find', output: { type: 'error-text', value: 'No id.' } },
+        ],
+      },
+      { role: 'assistant', content: 'Here it is.' },
+    ]);
+
+    expect(said).toEqual([
+      {
+        role: 'assistant',
+        content: 'Let me see.',
+        toolCalls: [
+          { id: '1', name: 'find', arguments: { id: '7' } },
+          { id: '2', name: 'find', arguments: {} },
+        ],
+      },
+      { role: 'tool', name: 'find', toolCallId: '1', content: '{"found":true}' },
+      { role: 'tool', name: 'find', toolCallId: '2', content: 'No id.' },
+      { role: 'assistant', content: 'Here it is.' },
+    ]);
+    const told = toModelMessages([
+      { role: 'system', content: 'A summary.' },
+      { role: 'user', content: 'Hm?' },
+      ...said,
+    ]);
+    expect(told.slice(0, 2)).toEqual([
+      { role: 'system', content: 'A summary.' },
+      { role: 'user', content: 'Hm?' },
+    ]);
+    expect(toMessages(told.slice(2) as Parameters<typeof toMessages>[0])).toEqual(said);
+  });
+});
+
+interface Shown {
+  readonly offset: number;
+  readonly type: string;
+  readonly data: unknown;
+}
+
+function textOf(shown: readonly Shown[]): string {
+  return shown.map(({ type, data }) => (type === 'delta' ? (data as { text: string }).text : '')).join('');
+}
+
+function kindOf({ response_format: format, tools }: Asked['request']): string {
+  return format ? 'route' : tools ? 'answer with tools' : 'answer';
+}
+
+/** No result without its call before it, no call without its result after it. */
+function expectWholeExchanges(messages: readonly ChatMessage[]): void {
+  const open = new Set<string>();
+  for (const { role, tool_calls: calls = [], tool_call_id: id = '' } of messages) {
+    if (role === 'tool') expect(open.delete(id)).toBe(true);
+    else expect(open).toEqual(new Set());
+    calls.forEach((call) => open.add(call.id));
+  }
+  expect(open).toEqual(new Set());
+}
+
+function sum(asked: readonly Asked[], count: (asked: Asked) => number | undefined): number {
+  return asked.reduce((total, one) => total + (count(one) ?? 0), 0);
+}

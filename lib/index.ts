@@ -56,10 +56,11 @@ export { DrainOptions, LaneListQuery, type LaneScope } from './turn/lane.inputs.
 export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery } from './turn/lane.js';
 export { type LaneCounts, LaneService } from './turn/lane.service.js';
 export * from './turn/turn.errors.js';
-export { ExecuteOptions, SubmitOptions, type TurnInputLike, TurnListQuery } from './turn/turn.inputs.js';
+export { ExecuteOptions, SubmitOptions, type TurnInputLike, TurnListQuery, WaitOptions } from './turn/turn.inputs.js';
 export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './turn/turn-event.js';
 export { type TurnEnd, type TurnResult } from './turn/turn-result.js';
 export { TurnService } from './turn/turn.service.js';
+export { type TurnStream } from './turn/turn-stream.js';
 export {
   type CancelMode,
   isTerminal,

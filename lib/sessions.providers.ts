@@ -15,6 +15,7 @@ import { OrchestrationStateManager } from './orchestration/orchestration-state-m
 import { StepPredicates } from './orchestration/step-predicates.js';
 import { StepSequencer } from './orchestration/step-sequencer.service.js';
 import { ToolGuard } from './http/tool.guard.js';
+import { OrchestratorCommands } from './orchestrator/orchestrator-commands.js';
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
 import { OrchestratorRunner } from './orchestrator/orchestrator-runner.js';
@@ -109,6 +110,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
     (agents: OrchestrationAgents, predicates: StepPredicates) => new OrchestrationService(agents, predicates),
   ),
 
+  OrchestratorCommands,
   OrchestratorRegistry,
   provide(
     OrchestratorExplorer,

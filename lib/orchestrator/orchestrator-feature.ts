@@ -6,7 +6,8 @@ import { type SessionManagerDefinition } from '../state/session-manager-feature.
 import { TurnService } from '../turn/turn.service.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { getOrchestratorToken, type OrchestratorRef, orchestratorName } from './orchestrator.decorators.js';
-import { OrchestratorHandle } from './orchestrator-handle.js';
+import { OrchestratorCommands } from './orchestrator-commands.js';
+import { OrchestratorHandle, type OrchestratorPlace } from './orchestrator-handle.js';
 import { OrchestratorRegistry } from './orchestrator.registry.js';
 
 /** The orchestrators, plans and session managers of one `forFeature` call, for the explorer to find. */
@@ -35,9 +36,10 @@ export function handleProvider(orchestrator: OrchestratorRef): FactoryProvider<O
   };
 }
 
-function resolve(moduleRef: ModuleRef, name: string): ReturnType<OrchestratorHandle['find']> {
+function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
   const turns = findProvider(moduleRef, TurnService);
-  if (!turns) {
+  const commands = findProvider(moduleRef, OrchestratorCommands);
+  if (!turns || !commands) {
     throw new SessionsConfigurationError(
       `The orchestrator ${name} has no SessionsModule.forRoot() to run in, or is used before the application has started. ` +
         "Import it once, in the application's root module.",
@@ -47,5 +49,5 @@ function resolve(moduleRef: ModuleRef, name: string): ReturnType<OrchestratorHan
   if (!definition) {
     throw new SessionsConfigurationError(`The orchestrator ${name} is used before the application has started.`);
   }
-  return { turns, definition };
+  return { definition, turns, commands };
 }

@@ -1,7 +1,9 @@
-import { type SubmitOptions, type TurnInputLike } from '../turn/turn.inputs.js';
+import { type SubmitOptions, type TurnInputLike, type WaitOptions } from '../turn/turn.inputs.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { type TurnService } from '../turn/turn.service.js';
+import { type TurnStream } from '../turn/turn-stream.js';
 import { type Turn } from '../turn/turn.js';
+import { type OrchestratorCommands } from './orchestrator-commands.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 
 /** The state type only documents: it ties a handle to its orchestrator in the reader's mind and in the editor. */
@@ -15,11 +17,18 @@ export interface OrchestratorExecuteOptions<State> extends OrchestratorSubmitOpt
   readonly timeoutMs?: number;
 }
 
+/** What a handle works with. */
+export interface OrchestratorPlace {
+  readonly definition: OrchestratorDefinition;
+  readonly turns: TurnService;
+  readonly commands: OrchestratorCommands;
+}
+
 /** What `@InjectOrchestrator` gives: one orchestrator, ready to take turns (BOT-01). */
 export class OrchestratorHandle<State = Record<string, unknown>> {
   constructor(
     readonly name: string,
-    private readonly find: () => { readonly turns: TurnService; readonly definition: OrchestratorDefinition },
+    private readonly find: () => OrchestratorPlace,
   ) {}
 
   get version(): string {
@@ -31,7 +40,7 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
     return this.find().definition.signature;
   }
 
-  /** One turn, waited for. @throws as `TurnService.execute` */
+  /** One turn, waited for. @throws as `TurnService.execute`, and OrchestratorDriftError */
   async execute(input: TurnInputLike, options: OrchestratorExecuteOptions<State>): Promise<TurnResult> {
     return this.find().turns.execute(this.name, input, options);
   }
@@ -39,5 +48,31 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
   /** Accepts a turn and returns at once. @throws as `TurnService.submit` */
   async submit(input: TurnInputLike, options: OrchestratorSubmitOptions<State>): Promise<Turn> {
     return this.find().turns.submit(this.name, input, options);
+  }
+
+  /**
+   * One turn while it runs: a `for await` over it gives what its handler emits, and at last `settled`; its `result` is what
+   * `execute` gives. What is wrong with the turn rejects there; nothing is thrown here.
+   */
+  stream(input: TurnInputLike, options: OrchestratorSubmitOptions<State>): TurnStream {
+    return this.find().turns.stream(this.name, input, options);
+  }
+
+  /**
+   * Continues the turn that was interrupted, with its own input, history and stored steps, and waits for its result: at once,
+   * where the module would do it by itself within a moment. A turn that a live worker runs is left to it, and waited for.
+   * @returns `null` when there is none: no turn of this orchestrator holds the session's lane, or it waits for a signal
+   * @throws as `execute`
+   */
+  async resume(sessionId: string, options?: WaitOptions): Promise<TurnResult | null> {
+    return this.find().turns.resume(this.name, sessionId, options);
+  }
+
+  /**
+   * Runs a command about a conversation of this orchestrator.
+   * @throws InvalidInputError for an unknown one, naming those that are known; what the command throws
+   */
+  async command(name: string, args: Record<string, unknown> = {}): Promise<unknown> {
+    return this.find().commands.run(this.name, name, args);
   }
 }

@@ -3,6 +3,7 @@ import { deepFreeze, type JsonObject, stringifyWithin, toJsonObject } from '../c
 import { type NewMessage } from '../conversation/conversation.store.js';
 import { type MessageDraft } from '../conversation/message.js';
 import { lastMessages } from '../conversation/window.js';
+import { type SessionsError } from '../common/sessions.error.js';
 import { SessionNotFoundError } from '../session/session.errors.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { type StepPredicates } from '../orchestration/step-predicates.js';
@@ -16,7 +17,12 @@ import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait
 import { type Turn } from '../turn/turn.js';
 import { messageId, userMessage } from '../turn/user-message.js';
 import { mergeOutcomes, type MergedOutcome, patched } from './merge-outcomes.js';
-import { OrchestratorDriftError, OrchestratorResultError, UnknownIntentError } from './orchestrator.errors.js';
+import {
+  OrchestratorDriftError,
+  OrchestratorResultError,
+  readOrchestratorFailure,
+  UnknownIntentError,
+} from './orchestrator.errors.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { type TurnContext, type TurnContextFactory, type TurnUsage } from './turn-context.js';
@@ -89,6 +95,10 @@ export class OrchestratorRunner extends TurnRunner {
       keepCheckpoints: definition.keepCheckpoints,
       ...(orchestration ? { stateChanges: orchestration.changes() } : {}),
     };
+  }
+
+  readFailure(turn: Turn): SessionsError | undefined {
+    return readOrchestratorFailure(turn);
   }
 
   private async orchestrationOf(

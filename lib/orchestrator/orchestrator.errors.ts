@@ -1,4 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { type Turn } from '../turn/turn.js';
 
 /** A route chose an intent that the orchestrator does not have. The turn fails (BOT-03). HTTP 500. */
 export class UnknownIntentError extends SessionsError {
@@ -45,4 +46,12 @@ export class OrchestratorDriftError extends SessionsError {
         `(${savedSignature.slice(0, 12)}, now ${currentSignature.slice(0, 12)}). Adopt the new one with force: true.`,
     );
   }
+}
+
+/** The errors of orchestrators that callers of a turn get as they were thrown, made again from the turn's record. */
+export function readOrchestratorFailure({ error }: Turn): SessionsError | undefined {
+  if (error?.code !== 'ORCHESTRATOR_DRIFT' || !error.details) return undefined;
+  const { savedSignature, currentSignature, sessionId } = error.details as Record<string, string>;
+  const drift = new OrchestratorDriftError(savedSignature, currentSignature, sessionId);
+  return Object.assign(drift, { message: error.message });
 }

@@ -2,7 +2,7 @@ import { deepFreeze } from '../common/json.js';
 import { SETTLED, type TurnEvent } from './turn-event.js';
 import { type TurnEventLog } from './turn-event-log.js';
 import { messageOf } from './turn-event-message.js';
-import { toTurnEnd } from './turn-result.js';
+import { type FailureReader, toTurnEnd } from './turn-result.js';
 import { TurnNotFoundError } from './turn.errors.js';
 import { type TurnLedger } from './turn.store.js';
 import { isTerminal, type Turn, type TurnStatus } from './turn.js';
@@ -22,6 +22,7 @@ const TAIL_BYTES = 262_144;
 export interface EventPlace {
   readonly ledger: Pick<TurnLedger, 'get'>;
   readonly log: Pick<TurnEventLog, 'read' | 'last'>;
+  readonly readFailure: FailureReader;
 }
 
 /**
@@ -158,7 +159,8 @@ export class TurnEventFeed {
   private note(turn: Turn): void {
     this.status = turn.status;
     if (isTerminal(turn.status)) {
-      this.finish({ offset: this.last + 1, type: SETTLED, data: { ...toTurnEnd(turn) } });
+      const end = toTurnEnd(turn, this.place.readFailure);
+      this.finish({ offset: this.last + 1, type: SETTLED, data: { ...end } });
     }
   }
 

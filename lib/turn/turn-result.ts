@@ -25,10 +25,13 @@ export interface TurnEnd extends Pick<TurnResult, 'id' | 'sessionId'>, Partial<P
   readonly supersededBy?: string;
 }
 
-/** @throws TurnFailedError, TurnCancelledError, TurnSupersededError for a turn that ended without a result */
-export function toTurnResult(turn: Turn): TurnResult {
+/** The typed error that a failed turn's record stands for; `undefined`: callers get TurnFailedError. */
+export type FailureReader = (turn: Turn) => SessionsError | undefined;
+
+/** @throws TurnCancelledError, TurnSupersededError, TurnFailedError, or the typed failure, for a turn that ended without a result */
+export function toTurnResult(turn: Turn, readFailure: FailureReader): TurnResult {
   const { id, sessionId, status, turnIndex = 0, reply } = turn;
-  if (status !== 'awaiting-input' && status !== 'completed') throw errorOf(turn);
+  if (status !== 'awaiting-input' && status !== 'completed') throw errorOf(turn, readFailure);
   return {
     id,
     sessionId,
@@ -40,20 +43,21 @@ export function toTurnResult(turn: Turn): TurnResult {
 }
 
 /** @param turn that is over */
-export function toTurnEnd(turn: Turn): TurnEnd {
+export function toTurnEnd(turn: Turn, readFailure: FailureReader): TurnEnd {
   const { id, sessionId, supersededBy } = turn;
   const status = turn.status as TerminalTurnStatus;
-  if (status === 'awaiting-input' || status === 'completed') return toTurnResult(turn);
-  return { id, sessionId, status, code: errorOf(turn).code, ...(supersededBy === undefined ? {} : { supersededBy }) };
+  if (status === 'awaiting-input' || status === 'completed') return toTurnResult(turn, readFailure);
+  const { code } = errorOf(turn, readFailure);
+  return { id, sessionId, status, code, ...(supersededBy === undefined ? {} : { supersededBy }) };
 }
 
-function errorOf(turn: Turn): SessionsError {
+function errorOf(turn: Turn, readFailure: FailureReader): SessionsError {
   switch (turn.status) {
     case 'superseded':
       return new TurnSupersededError(turn.sessionId, turn.id, turn.supersededBy ?? '');
     case 'cancelled':
       return new TurnCancelledError(turn.sessionId, turn.id);
     default:
-      return new TurnFailedError(turn);
+      return readFailure(turn) ?? new TurnFailedError(turn);
   }
 }

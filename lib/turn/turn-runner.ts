@@ -1,6 +1,8 @@
+import { type SessionsError } from '../common/sessions.error.js';
 import { type NewTurnEvent } from './turn-event.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from './turn.store.js';
 import { type StoredStep } from './turn-step.js';
+import { type Turn } from './turn.js';
 
 /** An orchestrator that this process can run turns for. */
 export interface RunnableOrchestrator {
@@ -37,4 +39,6 @@ export abstract class TurnRunner {
    * @throws what the handler threw; `permanent: true` on it means that trying again cannot help
    */
   abstract run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked>;
+  /** The error that callers of a failed turn get in place of TurnFailedError, made from the turn's record. */
+  abstract readFailure(turn: Turn): SessionsError | undefined;
 }

@@ -62,6 +62,14 @@ export class ExecuteOptions extends SubmitOptions {
   timeoutMs?: number;
 }
 
+/** How long a caller waits for a turn that was accepted before. */
+export class WaitOptions {
+  /** Milliseconds after which the caller stops waiting; the turn goes on. Default: no limit. */
+  @Optional()
+  @MustBeInteger(1, 2_147_483_647)
+  timeoutMs?: number;
+}
+
 /** Which turns of a session to list. */
 export class TurnListQuery {
   @Allow()

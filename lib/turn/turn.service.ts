@@ -20,13 +20,15 @@ import {
   type TurnInputLike,
   TurnListQuery,
   toTurnRequest,
+  WaitOptions,
 } from './turn.inputs.js';
 import { type TurnEvent, type TurnEventMessage, toOffset } from './turn-event.js';
 import { TurnEventReaders } from './turn-event-readers.js';
-import { toTurnResult, type TurnResult } from './turn-result.js';
+import { type FailureReader, toTurnResult, type TurnResult } from './turn-result.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type AcceptedTurn, type AcceptTurn } from './turn.store.js';
 import { isTerminal, type Turn, type TurnInput } from './turn.js';
+import { TurnStream } from './turn-stream.js';
 import { TurnWaiter } from './turn-waiter.js';
 
 const MAX_ATTRIBUTES_BYTES = 16_384;
@@ -44,13 +46,16 @@ export class TurnService {
   readonly lanes: LaneService;
   private readonly waiter: TurnWaiter;
   private readonly readers: TurnEventReaders;
+  private readonly readFailure: FailureReader;
   private closing = false;
 
   constructor(private readonly runtime: TurnRuntime) {
     this.lanes = new LaneService(runtime);
-    const { ledger, hints, events, stored, settings } = runtime;
+    const { ledger, hints, events, stored, settings, runner } = runtime;
+    this.readFailure = (turn) => runner.readFailure(turn);
     this.waiter = new TurnWaiter(ledger, hints);
-    this.readers = new TurnEventReaders({ ledger, hints, stored, log: settings.events ? events : NO_EVENTS });
+    const log = settings.events ? events : NO_EVENTS;
+    this.readers = new TurnEventReaders({ ledger, hints, stored, log, readFailure: this.readFailure });
   }
 
   /**
@@ -70,23 +75,47 @@ export class TurnService {
    */
   async execute(orchestrator: string, input: TurnInputLike, options: ExecuteOptions): Promise<TurnResult> {
     const { timeoutMs, ...submit } = checkInput(ExecuteOptions, options, 'options');
-    assertNoReentry(submit.sessionId);
-    const turn = await this.accept(orchestrator, input, submit, waitingSessions(), true);
-    const settled = await this.waiter.settled(turn, timeoutMs);
-    if (!settled) throw new TurnWaitTimeoutError(turn.sessionId, turn.id, timeoutMs ?? 0);
-    // It may have run in another process.
-    this.runtime.contexts.drop(turn.id);
-    return toTurnResult(settled);
+    const turn = await this.acceptAwaited(orchestrator, input, submit);
+    return this.resultOf(turn, timeoutMs);
+  }
+
+  /**
+   * Submits a turn whose events and result are waited for, whichever process runs it. Never throws: what `execute` throws,
+   * the stream's promises reject with.
+   */
+  stream(orchestrator: string, input: TurnInputLike, options: SubmitOptions): TurnStream {
+    const accept = async (): Promise<Turn> =>
+      this.acceptAwaited(orchestrator, input, checkInput(SubmitOptions, options, 'options'));
+    const turn = accept();
+    return new TurnStream(
+      turn,
+      turn.then((accepted) => this.resultOf(accepted)),
+      (turnId) => this.readEvents(turnId),
+    );
+  }
+
+  /**
+   * Waits for the turn of a session that was begun and is not over: one that a crash, a stop or a failure interrupted, or that
+   * runs; its lane is offered to the workers at once. Nothing is begun twice: a live worker's turn is only waited for (BOT-31).
+   * @returns `null` when there is none: nothing is open; the first open turn has not begun, is parked until a signal, or is
+   * another orchestrator's
+   * @throws InvalidInputError; otherwise as `execute`
+   */
+  async resume(orchestrator: string, sessionId: string, options: WaitOptions = {}): Promise<TurnResult | null> {
+    const wait = checkInput(WaitOptions, options, 'options');
+    const { head } = await this.lanes.get(sessionId);
+    if (head?.orchestrator !== orchestrator || head.startedAt === undefined || head.status === 'waiting') return null;
+    await this.runtime.bell.ring(sessionId);
+    return this.result(head.id, { ...wait });
   }
 
   /** Waits for a turn's end; resolves at once when it is over. @throws TurnNotFoundError; otherwise as `execute` */
-  async result(turnId: string, options: { timeoutMs?: number } = {}): Promise<TurnResult> {
+  async result(turnId: string, options: WaitOptions = {}): Promise<TurnResult> {
+    const { timeoutMs } = checkInput(WaitOptions, options, 'options');
     const turn = await this.runtime.ledger.get(checkedId(turnId));
     if (!turn) throw new TurnNotFoundError(turnId);
     if (!isTerminal(turn.status)) assertNoReentry(turn.sessionId);
-    const settled = await this.waiter.settled(turn, options.timeoutMs);
-    if (!settled) throw new TurnWaitTimeoutError(turn.sessionId, turnId, options.timeoutMs ?? 0);
-    return toTurnResult(settled);
+    return this.resultOf(turn, timeoutMs);
   }
 
   /** The turn in any status, or `null`. */
@@ -162,6 +191,19 @@ export class TurnService {
   async close(): Promise<void> {
     this.runtime.contexts.close();
     await Promise.all([this.waiter.close(), this.readers.close()]);
+  }
+
+  private async acceptAwaited(orchestrator: string, input: TurnInputLike, options: SubmitOptions): Promise<Turn> {
+    assertNoReentry(options.sessionId);
+    return this.accept(orchestrator, input, options, waitingSessions(), true);
+  }
+
+  private async resultOf(turn: Turn, timeoutMs?: number): Promise<TurnResult> {
+    const settled = await this.waiter.settled(turn, timeoutMs);
+    if (!settled) throw new TurnWaitTimeoutError(turn.sessionId, turn.id, timeoutMs ?? 0);
+    // It may have run in another process.
+    this.runtime.contexts.drop(turn.id);
+    return toTurnResult(settled, this.readFailure);
   }
 
   private async accept(

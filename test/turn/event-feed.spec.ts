@@ -80,7 +80,7 @@ describe('what readers of one turn share', () => {
     const log = logOf(stored);
     let turn = RUNNING;
     const place: EventPlace = {
-      log: log.place.log,
+      ...log.place,
       ledger: {
         get: async () => {
           // The last events are stored, and the turn settles, just before it is looked at.
@@ -107,7 +107,7 @@ describe('what readers of one turn share', () => {
     let turn = RUNNING;
     let looks = 0;
     const feed = new TurnEventFeed('t', {
-      log: logOf([]).place.log,
+      ...logOf([]).place,
       ledger: {
         get: async () => {
           looks += 1;
@@ -149,6 +149,7 @@ function logOf(events: readonly TurnEvent[]): { place: EventPlace; calls: number
       },
       last: async () => events.length,
     },
+    readFailure: () => undefined,
   };
   return { place, calls };
 }

@@ -20,7 +20,7 @@ export interface ChatUsage {
   readonly total_tokens: number;
 }
 
-/** Either a text or calls. */
+/** A text, calls, or both. */
 export interface ScriptedAnswer {
   readonly text?: string;
   readonly calls?: readonly { readonly name: string; readonly args: object }[];
@@ -48,7 +48,8 @@ function call(said: string, messages: readonly ChatMessage[]): ScriptedAnswer {
   if (/weather/i.test(said)) return { calls: [{ name: 'tell_weather', args: {} }] };
   const name = /refund|yes/i.test(said) ? 'refund_order' : 'find_order';
   const calls = ordersIn(messages).map((orderId) => ({ name, args: { orderId } }));
-  return calls.length > 0 ? { calls } : { text: 'Which order is it about?' };
+  if (calls.length === 0) return { text: 'Which order is it about?' };
+  return /yes/i.test(said) ? { text: 'One moment, please. ', calls } : { calls };
 }
 
 function goOn(said: string, messages: readonly ChatMessage[], results: readonly ChatMessage[]): ScriptedAnswer {

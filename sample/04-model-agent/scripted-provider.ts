@@ -41,7 +41,7 @@ export class ScriptedProvider {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/v1`;
   }
 
-  /** The next answer in words breaks off in its middle. */
+  /** The next answer that calls no tool breaks off in its middle. */
   cutNext(): void {
     this.cuts += 1;
   }
@@ -72,7 +72,7 @@ export class ScriptedProvider {
     }
     response.setHeader('content-type', 'text/event-stream');
     const words = (answer.text ?? '').split(/(?<= )/);
-    const cutAt = answer.text !== undefined && this.cuts > 0 ? Math.ceil(words.length / 2) : null;
+    const cutAt = !answer.calls && this.cuts > 0 ? Math.ceil(words.length / 2) : null;
     if (cutAt !== null) this.cuts -= 1;
     for (const [at, content] of words.entries()) {
       if (at === cutAt) {

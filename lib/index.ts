@@ -76,6 +76,7 @@ export {
 // Orchestrators
 export { defineOrchestrator } from './orchestrator/define-orchestrator.js';
 export {
+  Evaluate,
   getOrchestratorToken,
   InjectOrchestrator,
   Intent,
@@ -86,6 +87,7 @@ export {
 export {
   OrchestratorDriftError,
   OrchestratorResultError,
+  StateSchemaError,
   UnknownIntentError,
 } from './orchestrator/orchestrator.errors.js';
 export {
@@ -94,8 +96,31 @@ export {
   type OrchestratorSubmitOptions,
 } from './orchestrator/orchestrator-handle.js';
 export {
+  type OrchestratorEvent,
+  OrchestratorEvents,
+  type OrchestratorEventType,
+  type OrchestratorListeners,
+} from './orchestrator/orchestrator-events.js';
+export { type MemorableTurn, MemoryPort, type MemoryQuery, type MemoryScope } from './orchestrator/memory-port.js';
+export { type StateMigration } from './orchestrator/state-migrations.js';
+export { type StandardSchema, type StateSchema } from './orchestrator/state-schema.js';
+export {
+  type DecisionReport,
+  type DecisionSource,
+  type EndedBy,
+  type IntentReport,
+  type IterationReport,
+  type TurnReport,
+  type UsageReport,
+} from './orchestrator/turn-report.js';
+export {
+  type EvaluateFunction,
+  type Evaluation,
+  type ExplainedChoice,
   type HistoryWindow,
+  type IntentChoice,
   type IntentFunction,
+  type IntentReply,
   type IntentResult,
   IntentRouter,
   type OrchestratorConfig,

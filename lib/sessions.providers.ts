@@ -16,6 +16,7 @@ import { StepPredicates } from './orchestration/step-predicates.js';
 import { StepSequencer } from './orchestration/step-sequencer.service.js';
 import { ToolGuard } from './http/tool.guard.js';
 import { OrchestratorCommands } from './orchestrator/orchestrator-commands.js';
+import { OrchestratorEvents } from './orchestrator/orchestrator-events.js';
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
 import { OrchestratorRunner } from './orchestrator/orchestrator-runner.js';
@@ -56,6 +57,7 @@ export const PUBLIC_TOKENS = [
   StepSequencer,
   OrchestrationService,
   OrchestrationEvents,
+  OrchestratorEvents,
   CheckpointStore,
   AffinityResolver,
   SessionGuard,
@@ -112,6 +114,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
 
   OrchestratorCommands,
   OrchestratorRegistry,
+  OrchestratorEvents,
   provide(
     OrchestratorExplorer,
     [DiscoveryService, ModulesContainer, ModuleRef, OrchestratorRegistry, OrchestrationAgents, StepPredicates],
@@ -119,7 +122,15 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   ),
   provide(
     TurnRunner,
-    [OrchestratorRegistry, SessionStore, TurnContexts, ModuleRef, OrchestrationAgents, StepPredicates],
+    [
+      OrchestratorRegistry,
+      SessionStore,
+      TurnContexts,
+      ModuleRef,
+      OrchestrationAgents,
+      StepPredicates,
+      OrchestratorEvents,
+    ],
     (
       registry: OrchestratorRegistry,
       sessions: SessionStore,
@@ -127,9 +138,10 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       moduleRef: ModuleRef,
       agents: OrchestrationAgents,
       predicates: StepPredicates,
+      events: OrchestratorEvents,
     ) => {
       const contextFactory = lazily(() => findProvider(moduleRef, TurnContextFactory) ?? new TurnContextFactory());
-      return new OrchestratorRunner(registry, sessions, contexts, contextFactory, agents, predicates);
+      return new OrchestratorRunner(registry, sessions, contexts, contextFactory, agents, predicates, events);
     },
   ),
 

@@ -15,7 +15,7 @@ import { TokenBudgetExceededError } from './orchestration.errors.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
 import { messageFacts, nextStep } from './step-conditions.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
-import { type TokenUsageInput, toTokenUsage } from './token-usage.js';
+import { type TokenUsage } from './token-usage.js';
 import { refusalOf, wouldPassAnew } from './tool-refusal.js';
 import { isUnfinished } from './tool-sequence.js';
 
@@ -133,8 +133,8 @@ export class TurnOrchestration {
     if (this.failure) throw this.failure.error;
   }
 
-  addUsage(usage: TokenUsageInput): void {
-    this.add({ type: 'tokens', usage: toTokenUsage(usage) });
+  addUsage(usage: TokenUsage): void {
+    this.add({ type: 'tokens', usage });
   }
 
   /** @throws TokenBudgetExceededError */
@@ -145,6 +145,20 @@ export class TurnOrchestration {
     const { sessionId } = this.turn;
     this.states.events.emit({ type: 'token-budget-exceeded', agent, sessionId, usedTokens, tokenBudget });
     throw new TokenBudgetExceededError(sessionId, usedTokens, tokenBudget);
+  }
+
+  /** A place in what this attempt has done with the plan. */
+  mark(): number {
+    return this.journal.length;
+  }
+
+  since(mark: number): readonly OrchestrationEntry[] {
+    return this.journal.slice(mark);
+  }
+
+  /** Does again what an earlier attempt has done, which is not run again. */
+  replay(entries: readonly OrchestrationEntry[]): void {
+    entries.forEach((entry) => this.add(entry));
   }
 
   /** For the settlement: what was done, or at least that the state is still in use. */

@@ -1,35 +1,37 @@
 import { MetadataScanner } from '@nestjs/core';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { defineOrchestrator } from './define-orchestrator.js';
-import { intentName, isRoute, orchestratorOptions } from './orchestrator.decorators.js';
+import { intentName, isEvaluate, isRoute, orchestratorOptions } from './orchestrator.decorators.js';
 import {
+  type EvaluateFunction,
   type IntentFunction,
-  type IntentRouter,
   type OrchestratorDefinition,
   type RouteFunction,
 } from './orchestrator.js';
 
-type Method = RouteFunction<Record<string, unknown>> & IntentFunction<Record<string, unknown>>;
+type State = Record<string, unknown>;
+type Method = RouteFunction<State> & IntentFunction<State> & EvaluateFunction<State>;
+
+/** Finds the provider of a class that an option names. */
+export type ResolveProvider = <T>(type: abstract new (...args: never[]) => T, option: string) => T;
 
 /**
  * The definition that an instance of a class with `@Orchestrator` stands for.
- * @param resolveRouter finds the provider of a router class
  * @throws SessionsConfigurationError
  */
-export function compileOrchestrator(
-  instance: object,
-  resolveRouter: (router: abstract new (...args: never[]) => IntentRouter) => IntentRouter,
-): OrchestratorDefinition {
+export function compileOrchestrator(instance: object, resolve: ResolveProvider): OrchestratorDefinition {
   const options = orchestratorOptions(instance.constructor);
   if (!options)
     throw new SessionsConfigurationError(`${instance.constructor.name} is not decorated with @Orchestrator().`);
   const methods = instance as Record<string, Method>;
   const routes: Method[] = [];
+  const evaluations: Method[] = [];
   const intents: Record<string, Method> = {};
   for (const name of new MetadataScanner().getAllMethodNames(Object.getPrototypeOf(instance) as object)) {
     const method = methods[name];
     const intent = intentName(method);
     if (isRoute(method)) routes.push(method.bind(instance));
+    if (isEvaluate(method)) evaluations.push(method.bind(instance));
     if (intent === undefined) continue;
     if (Object.hasOwn(intents, intent)) {
       throw new SessionsConfigurationError(
@@ -38,15 +40,19 @@ export function compileOrchestrator(
     }
     intents[intent] = method.bind(instance);
   }
-  if (routes.length > 1)
+  for (const [decorator, { length }] of Object.entries({ Route: routes, Evaluate: evaluations })) {
+    if (length <= 1) continue;
     throw new SessionsConfigurationError(
-      `Orchestrator ${options.name}: has several methods with @Route(); it must have one.`,
+      `Orchestrator ${options.name}: has several methods with @${decorator}(); it must have one.`,
     );
-  const { router, ...rest } = options;
+  }
+  const { router, memory, ...rest } = options;
   return defineOrchestrator({
     ...rest,
     intents,
     ...(routes.length > 0 ? { route: routes[0] } : {}),
-    ...(router ? { router: typeof router === 'function' ? resolveRouter(router) : router } : {}),
+    ...(evaluations.length > 0 ? { evaluate: evaluations[0] } : {}),
+    ...(router ? { router: typeof router === 'function' ? resolve(router, 'router') : router } : {}),
+    ...(memory ? { memory: typeof memory === 'function' ? resolve(memory, 'memory') : memory } : {}),
   });
 }

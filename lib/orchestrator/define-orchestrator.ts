@@ -1,3 +1,4 @@
+import { hasMethods } from '../common/has-methods.js';
 import { isName } from '../common/ids.js';
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
@@ -10,13 +11,18 @@ import {
 } from './orchestrator.js';
 import { defineStepPlan } from '../orchestration/define-step-plan.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
+import { type MemoryPort } from './memory-port.js';
 import { signatureOf } from './orchestrator-signature.js';
+import { checkMigrations } from './state-migrations.js';
+import { isStateSchema } from './state-schema.js';
 
 /** What `defineOrchestrator` has made. */
 const definitions = new WeakSet<object>();
 
 const DEFAULT_WINDOW = 200;
 const MAX_WINDOW = 10_000;
+const NO_MEMORY =
+  'must be a MemoryPort, an object with recall() and remember(). A class is resolved only by the @Orchestrator decorator.';
 
 /**
  * An orchestrator as a plain object; `@Orchestrator` on a class compiles to the same. Register it with
@@ -31,7 +37,7 @@ export function defineOrchestrator<State = Record<string, unknown>>(
     throw new SessionsConfigurationError(
       `An orchestrator's name is ${JSON.stringify(name)}; it must be a text of 1 to 256 characters.`,
     );
-  const check = (ok: boolean, field: string, rule: string): void => {
+  const check: Check = (ok, field, rule) => {
     if (!ok) throw new SessionsConfigurationError(`Orchestrator ${name}: ${field} ${rule}`);
   };
   check(isName(version), 'version', 'must be a text of 1 to 256 characters.');
@@ -52,17 +58,35 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   check(isWithin(maxStateBytes, 2, 16_777_216), 'maxStateBytes', 'must be an integer from 2 to 16777216.');
   const { route, routing } = routeOf(config, [...intents.keys()]);
   const plan = planOf(config);
+  const historyWindow = windowOf(name, config.historyWindow);
+  const loop = loopOf(config, intents, check);
+  const { stateSchema, memory, memoryScope = 'session', on = {} } = config;
+  check(
+    stateSchema === undefined || isStateSchema(stateSchema),
+    'stateSchema',
+    'must be a class or a Standard Schema.',
+  );
+  check(memory === undefined || isMemoryPort(memory), 'memory', NO_MEMORY);
+  check(isMemoryScope(memoryScope), 'memoryScope', "must be 'session', 'user' or a function of the session.");
+  check(isPlainObject(on), 'on', 'must be an object of listeners by type of event.');
 
   const definition = Object.freeze({
     name,
     version,
-    signature: signatureOf({ name, intents: [...intents.keys()], routing }),
+    signature: signatureOf({ name, intents: [...intents.keys()], routing, ...loop, stateSchema }),
     initialState,
-    historyWindow: windowOf(name, config.historyWindow),
+    historyWindow,
     keepCheckpoints,
     maxStateBytes,
     route,
+    routing,
     intents,
+    ...loop,
+    migrations: checkMigrations(name, version, config.migrations ?? []),
+    ...(stateSchema === undefined ? {} : { stateSchema }),
+    ...(memory === undefined ? {} : { memory: memory as MemoryPort }),
+    memoryScope,
+    on,
     ...(plan ? { plan } : {}),
   });
   definitions.add(definition);
@@ -97,6 +121,42 @@ function planOf<State>({
     ...(tokenBudget === undefined ? {} : { tokenBudget }),
   });
   return plan.steps.length > 0 || tokenBudget !== undefined ? plan : null;
+}
+
+type Check = (ok: boolean, field: string, rule: string) => void;
+
+/** What only has a meaning with `iterate` is refused without it. */
+function loopOf<State>(
+  { iterate = false, maxIterations, initialIntent, evaluate }: OrchestratorConfig<State>,
+  intents: ReadonlyMap<string, unknown>,
+  check: Check,
+): Pick<OrchestratorDefinition<State>, 'iterate' | 'maxIterations' | 'initialIntent' | 'evaluate'> {
+  check(typeof iterate === 'boolean', 'iterate', 'must be a boolean.');
+  for (const [field, value] of Object.entries({ maxIterations, initialIntent, evaluate })) {
+    check(iterate || value === undefined, field, 'has a meaning only with iterate: true.');
+  }
+  check(
+    maxIterations === undefined || isWithin(maxIterations, 1, 1000),
+    'maxIterations',
+    'must be an integer from 1 to 1000.',
+  );
+  const known = [...intents.keys()].join(', ');
+  check(initialIntent === undefined || intents.has(initialIntent), 'initialIntent', `must be one of ${known}.`);
+  check(evaluate === undefined || typeof evaluate === 'function', 'evaluate', 'must be a function.');
+  return {
+    iterate,
+    maxIterations: iterate ? (maxIterations ?? 10) : 1,
+    ...(initialIntent === undefined ? {} : { initialIntent }),
+    ...(evaluate === undefined ? {} : { evaluate }),
+  };
+}
+
+function isMemoryPort(memory: unknown): boolean {
+  return typeof memory === 'object' && memory !== null && hasMethods(memory, ['recall', 'remember']);
+}
+
+function isMemoryScope(scope: unknown): boolean {
+  return scope === 'session' || scope === 'user' || typeof scope === 'function';
 }
 
 /** `route` XOR `router`; an orchestrator with one intent needs neither. */

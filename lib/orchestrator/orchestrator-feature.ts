@@ -7,6 +7,7 @@ import { TurnService } from '../turn/turn.service.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { getOrchestratorToken, type OrchestratorRef, orchestratorName } from './orchestrator.decorators.js';
 import { OrchestratorCommands } from './orchestrator-commands.js';
+import { OrchestratorEvents } from './orchestrator-events.js';
 import { OrchestratorHandle, type OrchestratorPlace } from './orchestrator-handle.js';
 import { OrchestratorRegistry } from './orchestrator.registry.js';
 
@@ -46,8 +47,9 @@ function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
     );
   }
   const definition = findProvider(moduleRef, OrchestratorRegistry)?.get(name);
-  if (!definition) {
+  const events = findProvider(moduleRef, OrchestratorEvents);
+  if (!definition || !events) {
     throw new SessionsConfigurationError(`The orchestrator ${name} is used before the application has started.`);
   }
-  return { definition, turns, commands };
+  return { definition, turns, commands, events };
 }

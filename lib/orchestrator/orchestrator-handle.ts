@@ -5,11 +5,14 @@ import { type TurnStream } from '../turn/turn-stream.js';
 import { type Turn } from '../turn/turn.js';
 import { type OrchestratorCommands } from './orchestrator-commands.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
+import { type OrchestratorEvent, type OrchestratorEvents, type OrchestratorEventType } from './orchestrator-events.js';
 
 /** The state type only documents: it ties a handle to its orchestrator in the reader's mind and in the editor. */
-export interface OrchestratorSubmitOptions<State> extends Omit<SubmitOptions, 'state'> {
+export interface OrchestratorSubmitOptions<State> extends Omit<SubmitOptions, 'state' | 'onEvent'> {
   /** Merged into the state before dispatch; top-level keys. */
   readonly state?: Partial<State>;
+  /** Told what happens to the turn while it runs in this process; what it throws is logged. */
+  readonly onEvent?: (event: OrchestratorEvent) => unknown;
 }
 
 export interface OrchestratorExecuteOptions<State> extends OrchestratorSubmitOptions<State> {
@@ -22,6 +25,7 @@ export interface OrchestratorPlace {
   readonly definition: OrchestratorDefinition;
   readonly turns: TurnService;
   readonly commands: OrchestratorCommands;
+  readonly events: OrchestratorEvents;
 }
 
 /** What `@InjectOrchestrator` gives: one orchestrator, ready to take turns (BOT-01). */
@@ -74,5 +78,13 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
    */
   async command(name: string, args: Record<string, unknown> = {}): Promise<unknown> {
     return this.find().commands.run(this.name, name, args);
+  }
+
+  /** Calls the listener for every event of a type of this orchestrator's turns in this process (BOT-10). @returns ends it */
+  on<Type extends OrchestratorEventType>(
+    type: Type,
+    listener: (event: Extract<OrchestratorEvent, { readonly type: Type }>) => unknown,
+  ): () => void {
+    return this.find().events.on(type, (event) => (event.orchestrator === this.name ? listener(event) : undefined));
   }
 }

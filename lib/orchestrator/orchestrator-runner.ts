@@ -1,7 +1,9 @@
+import { Logger } from '@nestjs/common';
 import { type NewCheckpoint } from '../checkpoint/checkpoint.js';
-import { deepFreeze, type JsonObject, stringifyWithin, toJsonObject } from '../common/json.js';
+import { deepFreeze, type JsonObject, type JsonValue, stringifyWithin, toJson } from '../common/json.js';
+import { hashed } from '../common/log-id.js';
 import { type NewMessage } from '../conversation/conversation.store.js';
-import { type MessageDraft } from '../conversation/message.js';
+import { type Message, type MessageDraft } from '../conversation/message.js';
 import { lastMessages } from '../conversation/window.js';
 import { type SessionsError } from '../common/sessions.error.js';
 import { SessionNotFoundError } from '../session/session.errors.js';
@@ -10,31 +12,39 @@ import { type StepPredicates } from '../orchestration/step-predicates.js';
 import { TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { type Session } from '../session/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
-import { type TurnContexts } from '../turn/turn-contexts.js';
-import { toNewTurnEvent } from '../turn/turn-event.js';
-import { Parked, type RunnableOrchestrator, type TurnControl, TurnRunner } from '../turn/turn-runner.js';
-import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from '../turn/turn.store.js';
-import { type Turn } from '../turn/turn.js';
-import { messageId, userMessage } from '../turn/user-message.js';
-import { mergeOutcomes, type MergedOutcome, patched } from './merge-outcomes.js';
+import { type TurnContexts, type TurnListener } from '../turn/turn-contexts.js';
+import { type EmittedEvent, toNewTurnEvent } from '../turn/turn-event.js';
 import {
-  OrchestratorDriftError,
-  OrchestratorResultError,
-  readOrchestratorFailure,
-  UnknownIntentError,
-} from './orchestrator.errors.js';
+  type AttemptAccount,
+  Parked,
+  type RunnableOrchestrator,
+  type TurnControl,
+  TurnRunner,
+} from '../turn/turn-runner.js';
+import { type ClaimedTurn, type ClaimRequest, type TurnSettlement } from '../turn/turn.store.js';
+import { type SettledTurnStatus, type Turn } from '../turn/turn.js';
+import { messageId, userMessage } from '../turn/user-message.js';
+import { patched, toPatch } from './intent-outcome.js';
+import { loadState } from './load-state.js';
+import { memoryKey, type MemorableTurn } from './memory-port.js';
+import { OrchestratorResultError, readOrchestratorFailure } from './orchestrator.errors.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
+import { type OrchestratorEvent, type OrchestratorEventBody, type OrchestratorEvents } from './orchestrator-events.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
-import { type TurnContext, type TurnContextFactory, type TurnUsage } from './turn-context.js';
-import { END } from './turn-outcome.js';
+import { assertState } from './state-schema.js';
+import { elapsed, TurnCalls } from './turn-calls.js';
+import { type TurnContextFactory } from './turn-context.js';
+import { TurnLoop } from './turn-loop.js';
+import { begin, type TurnProgress } from './turn-progress.js';
+import { asJson, type EndedBy, type TurnReport } from './turn-report.js';
 import { TurnSteps } from './turn-steps.js';
 import { TurnToolCalls } from './turn-tool-calls.js';
+import { type UsageRole, UsageTally } from './usage-tally.js';
 
-/** More intents than this in one route are a mistake, not a plan. */
-const MAX_FAN_OUT = 16;
-
-/** Runs turns through their orchestrator: drift, route, dispatch, merge, and the settlement that follows. */
+/** Runs turns through their orchestrator: load, drift, window, the loop, and the settlement that follows. */
 export class OrchestratorRunner extends TurnRunner {
+  private readonly logger = new Logger(OrchestratorRunner.name);
+
   constructor(
     private readonly registry: OrchestratorRegistry,
     private readonly sessions: SessionStore,
@@ -42,6 +52,7 @@ export class OrchestratorRunner extends TurnRunner {
     private readonly contextFactory: () => TurnContextFactory,
     private readonly agents: OrchestrationAgents,
     private readonly predicates: StepPredicates,
+    private readonly events: OrchestratorEvents,
   ) {
     super();
   }
@@ -65,33 +76,76 @@ export class OrchestratorRunner extends TurnRunner {
     const startedAt = performance.now();
     const { turn, checkpoint } = claimed;
     const definition = this.definitionOf(turn);
-    assertNoDrift(definition, claimed);
+    const tell = this.teller(definition, turn);
+    const tally = new UsageTally();
+    let loop: TurnLoop | null = null;
+    let migrated: readonly string[] = [];
+    const report = (status: SettledTurnStatus, endedBy?: EndedBy): JsonObject =>
+      asJson(reportOf(turn, status, { startedAt, endedBy, loop, tally, migrated }));
+    control.onUnfinished((status) => accountOf(turn, report(status), loop?.progress));
+    control.onSettled(({ status, turnIndex, error }) => {
+      if (turnIndex !== undefined) tell({ type: 'checkpoint-persisted', turnIndex });
+      const index = turnIndex === undefined ? {} : { turnIndex };
+      const code = error?.code === undefined ? {} : { code: error.code };
+      tell({ type: 'turn-settled', status: status as SettledTurnStatus, ...index, ...code });
+    });
 
+    tell({ type: 'turn-starting', attempt: turn.failures + 1 });
     const session = claimed.session ?? (await this.loadSession(turn.sessionId));
-    const saved = checkpoint ? checkpoint.state : toJsonObject(definition.initialState(), 'initialState');
-    const state = patched(saved, turn.request.statePatch ?? {});
+    const turnIndex = checkpoint ? checkpoint.turnIndex + 1 : 0;
+    tell({ type: 'session-loaded', session, turnIndex });
+    const loaded = await loadState(definition, claimed);
+    migrated = loaded.migrated;
+    tell({ type: 'drift-checked', drifted: loaded.drifted, migrated });
+    const state = patched(loaded.state, toPatch(turn.request.statePatch ?? {}));
+
     const context = await this.buildContext(turn, session);
     const orchestration = await this.orchestrationOf(definition, claimed);
-    const calls = this.calls(claimed, control, session, state, context, orchestration);
+    const memo = new TurnSteps(turn.id, claimed.steps, control);
+    const attempt = {
+      id: turn.id,
+      sessionId: turn.sessionId,
+      session,
+      input: turn.request.input,
+      turnIndex,
+      attempt: turn.failures + 1,
+      attributes: turn.attributes,
+      context,
+      memories: await recall(definition, turn, session),
+      signal: control.signal,
+      tools: new TurnToolCalls(memo, orchestration),
+      emit: (given: EmittedEvent) => {
+        const event = toNewTurnEvent(given);
+        tell({ type: 'delta', event });
+        return control.emit(event);
+      },
+    };
+    const budget = {
+      add: (tokens: Parameters<TurnOrchestration['addUsage']>[0]) => orchestration?.addUsage(tokens),
+      assertWithin: () => orchestration?.assertBudget(),
+    };
+    const calls = new TurnCalls(attempt, windows(definition, claimed, tell), memo, tally, budget);
 
-    const { router, agents } = definition.historyWindow;
-    const decision = await calls('', router, (given) => definition.route(given));
-    if (decision instanceof Parked) return decision;
-    const intents = toIntents(definition, decision);
-    const results = await dispatch(intents, (intent) =>
-      calls(intent, agents, (given) => definition.intents.get(intent)?.(given)),
-    );
-    if (results instanceof Parked) return results;
+    loop = new TurnLoop(definition, calls, memo, orchestration, tell, state);
+    const endedBy = await loop.run();
+    if (endedBy instanceof Parked) return endedBy;
     orchestration?.assertSound();
-    const outcome = mergeOutcomes(definition.name, state, results);
-    stringifyWithin(outcome.state, definition.maxStateBytes, `The state of ${definition.name}`);
-    if (orchestration) control.onSettled(() => orchestration.settled());
+    const { progress, lastRoute } = loop;
+    if (definition.stateSchema) await assertState(definition.name, definition.stateSchema, progress.state);
+    stringifyWithin(progress.state, definition.maxStateBytes, `The state of ${definition.name}`);
+    const status = progress.status ?? 'awaiting-input';
+    const messages = messagesOf(turn, progress);
+    control.onSettled((settled) => {
+      if (settled.status !== status) return;
+      orchestration?.settled();
+      void this.remember(definition, session, turn, progress, messages);
+    });
     return {
-      status: outcome.status,
-      reply: { text: outcome.text, ...(outcome.data === undefined ? {} : { data: outcome.data }) },
-      report: reportOf(claimed, results, startedAt),
-      messages: messagesOf(turn, outcome),
-      checkpoint: nextCheckpoint(definition, claimed, intents, outcome.state),
+      status,
+      reply: { text: progress.text, ...(progress.data === undefined ? {} : { data: progress.data }) },
+      report: report(status, endedBy),
+      messages,
+      checkpoint: nextCheckpoint(definition, claimed, lastRoute, progress.state),
       keepCheckpoints: definition.keepCheckpoints,
       ...(orchestration ? { stateChanges: orchestration.changes() } : {}),
     };
@@ -99,6 +153,26 @@ export class OrchestratorRunner extends TurnRunner {
 
   readFailure(turn: Turn): SessionsError | undefined {
     return readOrchestratorFailure(turn);
+  }
+
+  /** Tells everybody of this process who listens: those of the definition, of all orchestrators, and of this turn. */
+  private teller(
+    { name, on }: OrchestratorDefinition,
+    { id, sessionId }: Turn,
+  ): (event: OrchestratorEventBody) => void {
+    const about = { orchestrator: name, sessionId, turnId: id };
+    return (body) => {
+      const event: OrchestratorEvent = { ...about, ...body };
+      const listeners = [on[body.type], this.contexts.listener(id)] as (TurnListener | undefined)[];
+      for (const listener of listeners) {
+        if (!listener) continue;
+        // Inside a promise, so that an async listener's rejection is caught as well.
+        new Promise((resolve) => resolve(listener(event))).catch((error: unknown) => {
+          this.logger.error(`A listener of ${body.type} events threw.`, traceOf(error));
+        });
+      }
+      this.events.emit(event);
+    };
   }
 
   private async orchestrationOf(
@@ -129,122 +203,58 @@ export class OrchestratorRunner extends TurnRunner {
     return Object.freeze({ ...built, ...this.contexts.get(turn.id) });
   }
 
-  /** @returns calls one function of the orchestrator with what it is given, its own slice of history among it */
-  private calls(
-    { turn, checkpoint, history, steps }: ClaimedTurn,
-    control: TurnControl,
+  /** Never rejects: the turn has settled. */
+  private async remember(
+    { memory, memoryScope }: OrchestratorDefinition,
     session: Session,
-    state: JsonObject,
-    context: Readonly<Record<string, unknown>>,
-    orchestration: TurnOrchestration | null,
-  ): CallIntent {
-    const memo = new TurnSteps(turn.id, steps, control);
-    const tools = new TurnToolCalls(memo, orchestration);
-    const usage = usageOf(memo, orchestration);
-    const log: readonly MessageDraft[] = turn.request.history ?? history;
-    const frozenState = deepFreeze(state);
-    const contextOf = (intent: string, window: number, park: (wait: TurnWait) => Promise<never>): TurnContext => ({
-      id: turn.id,
-      sessionId: turn.sessionId,
-      session,
-      input: turn.request.input,
-      state: frozenState,
-      history: lastMessages(log, window),
-      turnIndex: checkpoint ? checkpoint.turnIndex + 1 : 0,
-      iteration: 0,
-      attempt: turn.failures + 1,
-      attributes: turn.attributes,
-      context,
-      signal: control.signal,
-      tools,
-      usage,
-      step: (name, work) => memo.run({ iteration: 0, intent }, name, work),
-      waitFor: (name, options = {}) => memo.waitFor({ iteration: 0, intent }, name, options, park),
-      emit: (event) => control.emit(toNewTurnEvent(event)),
-    });
-    return (intent, window, work) => untilParked((park) => Promise.resolve(work(contextOf(intent, window, park))));
+    { id, sessionId, request }: Turn,
+    { text }: TurnProgress,
+    messages: readonly NewMessage[],
+  ): Promise<void> {
+    if (!memory) return;
+    try {
+      const scope = memoryKey(memoryScope, session);
+      const turn: MemorableTurn = { scope, sessionId, turnId: id, input: request.input, reply: text, messages };
+      await memory.remember(turn);
+    } catch (error) {
+      this.logger.error(`Turn ${hashed(id)} has settled, and the memory did not take it.`, traceOf(error));
+    }
   }
 }
 
-function usageOf(memo: TurnSteps, orchestration: TurnOrchestration | null): TurnUsage {
-  return {
-    add: (tokens) => {
-      memo.assertOutside('turn.usage.add', 'return the usage from the step, and add it after');
-      orchestration?.addUsage(tokens);
-    },
-    assertWithinBudget: () => orchestration?.assertBudget(),
+async function recall(
+  { memory, memoryScope }: OrchestratorDefinition,
+  { id, sessionId, request }: Turn,
+  session: Session,
+): Promise<readonly JsonValue[]> {
+  if (!memory) return [];
+  const scope = memoryKey(memoryScope, session);
+  const recalled = await memory.recall({ scope, sessionId, turnId: id, input: request.input });
+  return deepFreeze(toJson(recalled, 'memories')) as readonly JsonValue[];
+}
+
+/** What each part of the orchestrator is given of the conversation; cut once, when it is first asked for. */
+function windows(
+  { historyWindow }: OrchestratorDefinition,
+  { turn, history }: ClaimedTurn,
+  tell: (event: OrchestratorEventBody) => void,
+): (role: UsageRole) => readonly (Message | MessageDraft)[] {
+  const log: readonly (Message | MessageDraft)[] = turn.request.history ?? history;
+  const cut = new Map<'router' | 'agents', readonly (Message | MessageDraft)[]>();
+  return (role) => {
+    const reader = role === 'router' ? 'router' : 'agents';
+    let window = cut.get(reader);
+    if (!window) {
+      window = lastMessages(log, historyWindow[reader]);
+      cut.set(reader, window);
+      tell({ type: 'history-windowed', for: reader, available: log.length, kept: window.length });
+    }
+    return window;
   };
 }
 
-/** Calls the route ('') or an intent. @returns what it gave, or the wait that it came to */
-type CallIntent = <T>(
-  intent: string,
-  window: number,
-  work: (turn: TurnContext) => Promise<T> | T,
-) => Promise<T | Parked>;
-
-/** Work that parks goes no further, and is forgotten. */
-function untilParked<T>(work: (park: (wait: TurnWait) => Promise<never>) => Promise<T>): Promise<T | Parked> {
-  return new Promise((resolve, reject) => {
-    const park = (wait: TurnWait): Promise<never> => {
-      resolve(new Parked(wait));
-      return new Promise<never>(() => {});
-    };
-    work(park).then(resolve, reject);
-  });
-}
-
-/** BOT-23: nothing is dispatched over a checkpoint that another structure wrote, unless the caller adopts it. */
-function assertNoDrift(definition: OrchestratorDefinition, { turn, checkpoint }: ClaimedTurn): void {
-  if (!checkpoint || checkpoint.signature === definition.signature || turn.request.force) return;
-  throw new OrchestratorDriftError(checkpoint.signature, definition.signature, turn.sessionId);
-}
-
-/** The decision as a list without repeats. @throws UnknownIntentError, OrchestratorResultError */
-function toIntents(definition: OrchestratorDefinition, decision: unknown): string[] {
-  if (decision === END) return [];
-  const chosen: unknown[] = Array.isArray(decision) ? decision : [decision];
-  const intents = [...new Set(chosen)];
-  if (intents.length > MAX_FAN_OUT) {
-    throw new OrchestratorResultError(
-      definition.name,
-      `the route chose ${intents.length} intents; at most ${MAX_FAN_OUT} run in one turn.`,
-    );
-  }
-  for (const intent of intents) {
-    if (typeof intent !== 'string' || !definition.intents.has(intent)) {
-      throw new UnknownIntentError(definition.name, String(intent), [...definition.intents.keys()]);
-    }
-  }
-  return intents as string[];
-}
-
-interface IntentRun {
-  readonly intent: string;
-  readonly value: unknown;
-  readonly durationMs: number;
-}
-
-/** Runs the intents in parallel and waits for all of them: none goes on behind a turn that has failed. */
-async function dispatch(
-  intents: readonly string[],
-  call: (intent: string) => Promise<unknown>,
-): Promise<IntentRun[] | Parked> {
-  const runs = intents.map(async (intent): Promise<IntentRun> => {
-    const startedAt = performance.now();
-    const value = await call(intent);
-    return { intent, value, durationMs: elapsed(startedAt) };
-  });
-  const settled = await Promise.allSettled(runs);
-  const failed = settled.find((run) => run.status === 'rejected');
-  if (failed) throw failed.reason;
-  const results = settled.flatMap((run) => (run.status === 'fulfilled' ? [run.value] : []));
-  // The others are done, and what they stored is remembered; when this signal is there, the next wait follows.
-  return results.map(({ value }) => value).find((value) => value instanceof Parked) ?? results;
-}
-
-function messagesOf(turn: Turn, { messages }: MergedOutcome): NewMessage[] {
-  const own = messages.map((message, index) => ({ ...message, id: message.id ?? messageId(turn.id, index + 1) }));
+function messagesOf(turn: Turn, { messages }: TurnProgress): NewMessage[] {
+  const own = messages.map(({ message }, index) => ({ ...message, id: message.id ?? messageId(turn.id, index + 1) }));
   const lead = own.findIndex(({ role }) => role !== 'system');
   const leading = own.slice(0, lead === -1 ? own.length : lead);
   return [...leading, userMessage(turn), ...own.slice(leading.length)];
@@ -270,14 +280,36 @@ function nextCheckpoint(
   };
 }
 
-function reportOf({ turn }: ClaimedTurn, results: readonly IntentRun[], startedAt: number): JsonObject {
+interface AttemptFacts {
+  readonly startedAt: number;
+  readonly endedBy: EndedBy | undefined;
+  readonly loop: TurnLoop | null;
+  readonly tally: UsageTally;
+  readonly migrated: readonly string[];
+}
+
+function reportOf(
+  turn: Turn,
+  status: SettledTurnStatus,
+  { startedAt, endedBy, loop, tally, migrated }: AttemptFacts,
+): TurnReport {
+  const usage = tally.report;
   return {
+    status,
     attempt: turn.failures + 1,
     durationMs: elapsed(startedAt),
-    intents: results.map(({ intent, durationMs }) => ({ intent, durationMs })),
+    ...(endedBy === undefined ? {} : { endedBy }),
+    iterations: loop?.reports ?? [],
+    ...(usage ? { usage } : {}),
+    ...(migrated.length > 0 ? { migrated } : {}),
   };
 }
 
-function elapsed(since: number): number {
-  return Math.round(performance.now() - since);
+/** What iterations that are over have said stays with an interrupted turn. */
+function accountOf(turn: Turn, report: JsonObject, progress: TurnProgress = begin({})): AttemptAccount {
+  return { report, messages: messagesOf(turn, progress) };
+}
+
+function traceOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -5,6 +5,7 @@ import { type OrchestratorDefinition, type OrchestratorOptions } from './orchest
 const ORCHESTRATOR = Symbol('agent-sessions:orchestrator');
 const ROUTE = Symbol('agent-sessions:route');
 const INTENT = Symbol('agent-sessions:intent');
+const EVALUATE = Symbol('agent-sessions:evaluate');
 
 /** What forFeature and @InjectOrchestrator take: a class with @Orchestrator, or a definition. */
 export type OrchestratorRef = Type | Pick<OrchestratorDefinition, 'name'>;
@@ -25,6 +26,9 @@ export const Intent =
   (name?: string): MethodDecorator =>
   (target, method, descriptor) =>
     SetMetadata(INTENT, name ?? String(method))(target, method, descriptor);
+
+/** The method that looks at what an iteration gave, see `evaluate`; with `iterate: true`. */
+export const Evaluate = (): MethodDecorator => SetMetadata(EVALUATE, true);
 
 /** Injects the handle of an orchestrator that `forFeature` registered. */
 export const InjectOrchestrator = (orchestrator: OrchestratorRef): ParameterDecorator & PropertyDecorator =>
@@ -52,6 +56,10 @@ export function orchestratorOptions(target: object): OrchestratorOptions | undef
 
 export function isRoute(method: object): boolean {
   return Reflect.getMetadata(ROUTE, method) === true;
+}
+
+export function isEvaluate(method: object): boolean {
+  return Reflect.getMetadata(EVALUATE, method) === true;
 }
 
 export function intentName(method: object): string | undefined {

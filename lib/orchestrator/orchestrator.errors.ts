@@ -28,23 +28,50 @@ export class OrchestratorResultError extends SessionsError {
   }
 }
 
+/** The state does not fit the orchestrator's `stateSchema` (BOT-07): the turn fails, and nothing of it is stored. HTTP 500. */
+export class StateSchemaError extends SessionsError {
+  readonly code = 'STATE_SCHEMA';
+  readonly permanent = true;
+
+  constructor(
+    readonly orchestrator: string,
+    readonly path: string,
+    readonly rule: string,
+  ) {
+    super(`Orchestrator ${orchestrator}: the new state does not fit its schema: ${path} ${rule}`);
+  }
+}
+
+/** How a checkpoint and the orchestrator that loads it differ. */
+export interface Drift {
+  readonly savedVersion: string;
+  readonly currentVersion: string;
+  /** A newer version of the orchestrator wrote it: a worker of that version may take the turn, so that it is tried again. */
+  readonly isNewer: boolean;
+  /** The orchestrator has migrations, and none of them leads here. */
+  readonly lacksMigration: boolean;
+}
+
 /**
- * The session's last checkpoint was written by an orchestrator of another structure (BOT-23); nothing was dispatched.
- * Migrate the session's state, or adopt the new structure once with `force: true`. HTTP 409.
+ * The session's last checkpoint was written by an orchestrator of another structure, or of a version from which no migration
+ * leads here (BOT-23); nothing was dispatched. Migrate the session's state, or adopt the present orchestrator once with
+ * `force: true`. HTTP 409.
  */
 export class OrchestratorDriftError extends SessionsError {
   readonly code = 'ORCHESTRATOR_DRIFT';
-  readonly permanent = true;
+  readonly permanent: boolean;
 
   constructor(
     readonly savedSignature: string,
     readonly currentSignature: string,
     readonly sessionId: string,
+    drift?: Drift,
   ) {
     super(
-      `The last checkpoint of session ${sessionId} was written by another structure of the orchestrator ` +
-        `(${savedSignature.slice(0, 12)}, now ${currentSignature.slice(0, 12)}). Adopt the new one with force: true.`,
+      `The last checkpoint of session ${sessionId} was written by ${writerOf(savedSignature, currentSignature, drift)}. ` +
+        'Adopt the present one with force: true.',
     );
+    this.permanent = !drift?.isNewer;
   }
 }
 
@@ -54,4 +81,13 @@ export function readOrchestratorFailure({ error }: Turn): SessionsError | undefi
   const { savedSignature, currentSignature, sessionId } = error.details as Record<string, string>;
   const drift = new OrchestratorDriftError(savedSignature, currentSignature, sessionId);
   return Object.assign(drift, { message: error.message });
+}
+
+function writerOf(saved: string, current: string, drift?: Drift): string {
+  const structures = `(${saved.slice(0, 12)}, now ${current.slice(0, 12)})`;
+  if (!drift) return `another structure of the orchestrator ${structures}`;
+  const { savedVersion, currentVersion, isNewer, lacksMigration } = drift;
+  if (isNewer) return `a newer version of the orchestrator (${savedVersion}, here ${currentVersion})`;
+  const structure = `another structure of the orchestrator ${structures}`;
+  return lacksMigration ? `version ${savedVersion}, and no migration leads from it to ${currentVersion}` : structure;
 }

@@ -8,7 +8,7 @@ import { OrchestratorFeature } from './orchestrator-feature.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { predicateName, type StepPredicateHandler, type StepPredicates } from '../orchestration/step-predicates.js';
 import { type SessionManagerDefinition } from '../state/session-manager-feature.js';
-import { type IntentRouter, type OrchestratorDefinition } from './orchestrator.js';
+import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 
 /**
@@ -87,15 +87,15 @@ export class OrchestratorExplorer {
   }
 
   private registerInstance(instance: object): void {
-    this.register(compileOrchestrator(instance, (router) => this.resolveRouter(instance, router)));
+    this.register(compileOrchestrator(instance, (type, option) => this.resolve(instance, type, option)));
   }
 
-  private resolveRouter(instance: object, router: abstract new (...args: never[]) => IntentRouter): IntentRouter {
+  private resolve<T>(instance: object, type: abstract new (...args: never[]) => T, option: string): T {
     try {
-      return this.moduleRef.get<IntentRouter>(router, { strict: false });
+      return this.moduleRef.get<T>(type, { strict: false });
     } catch (error) {
       throw new SessionsConfigurationError(
-        `${instance.constructor.name}: its router ${router.name} is no provider. List it in the providers of a module.`,
+        `${instance.constructor.name}: its ${option} ${type.name} is no provider. List it in the providers of a module.`,
         { cause: error },
       );
     }

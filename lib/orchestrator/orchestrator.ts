@@ -1,11 +1,27 @@
 import { type KeepCheckpoints } from '../checkpoint/checkpoint.store.js';
+import { type JsonValue } from '../common/json.js';
 import { type OnViolation, type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
+import { type OrchestratorListeners } from './orchestrator-events.js';
+import { type MemoryPort, type MemoryScope } from './memory-port.js';
+import { type StateMigration } from './state-migrations.js';
+import { type StateSchema } from './state-schema.js';
 import { type END, type TurnOutcome } from './turn-outcome.js';
 import { type TurnContext } from './turn-context.js';
 
 /** The intents that a turn goes to: one, several in parallel, or none. */
-export type RouteDecision = string | readonly string[] | typeof END;
+export type IntentChoice = string | readonly string[] | typeof END;
+
+/** A choice with what is worth remembering of it; both are part of the turn's report (BOT-09). */
+export interface ExplainedChoice {
+  readonly intents: IntentChoice;
+  /** Why, in the router's words. */
+  readonly reasoning?: string;
+  /** What the router's model answered; JSON. */
+  readonly raw?: unknown;
+}
+
+export type RouteDecision = IntentChoice | ExplainedChoice;
 
 type Awaitable<T> = T | Promise<T>;
 
@@ -20,6 +36,30 @@ export abstract class IntentRouter<State = Record<string, unknown>> {
 export type IntentResult<State> = TurnOutcome<State> | Partial<State> | string | undefined | void;
 
 export type IntentFunction<State> = (turn: TurnContext<State>) => Awaitable<IntentResult<State>>;
+
+/** What an intent made of one iteration, as `evaluate` and the next iteration see it. */
+export interface IntentReply {
+  readonly intent: string;
+  /** `null` without an answer in text. */
+  readonly text: string | null;
+  readonly data?: JsonValue;
+}
+
+/** What becomes of a turn after an iteration (BOT-05). */
+export interface Evaluation {
+  /** The turn is done. Default false. */
+  readonly satisfied?: boolean;
+  /** Where the next iteration goes, instead of asking the route. */
+  readonly reassignTo?: string | readonly string[];
+  /** For the next iteration: `turn.feedback`. */
+  readonly feedback?: string;
+}
+
+/** `true` is satisfied; nothing goes on. */
+export type EvaluateFunction<State> = (
+  turn: TurnContext<State>,
+  replies: readonly IntentReply[],
+) => Awaitable<Evaluation | boolean | undefined | void>;
 
 /** How many messages of history the route and the intents are given. */
 export interface HistoryWindow {
@@ -51,6 +91,26 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
   readonly onViolation?: OnViolation;
   /** Tokens that a session may take in all, see `turn.usage`. Default: no limit. */
   readonly tokenBudget?: number;
+  /**
+   * Decide, dispatch, merge and evaluate, again and again, until the route says END, an intent gives its outcome a status,
+   * `evaluate` is satisfied, or `maxIterations` is reached (BOT-05). Each iteration that is followed by another one is stored:
+   * after a crash the turn goes on with the next one. Default: one decision and one dispatch.
+   */
+  readonly iterate?: boolean;
+  /** Of one turn, with `iterate`. Default 10. */
+  readonly maxIterations?: number;
+  /** Where the first iteration of every turn goes without asking the route; with `iterate`. */
+  readonly initialIntent?: string;
+  /** From the states of older versions to the present one, applied when a session is loaded (BOT-24). */
+  readonly migrations?: readonly StateMigration[];
+  /** What every state must fit before it is stored: a class with class-validator's decorators, or a Standard Schema. */
+  readonly stateSchema?: StateSchema;
+  /** Recalls before dispatch (`turn.memories`), and remembers turns that have settled (BOT-51). A class is a provider. */
+  readonly memory?: MemoryPort | (abstract new (...args: never[]) => MemoryPort);
+  /** Who shares a memory. Default `session`: nobody. */
+  readonly memoryScope?: MemoryScope;
+  /** Told of what happens to this orchestrator's turns in this process, see OrchestratorEvents (BOT-10). */
+  readonly on?: OrchestratorListeners;
   /** Decides like `route`; give one of the two. */
   readonly router?: IntentRouter<State> | (abstract new (...args: never[]) => IntentRouter<State>);
 }
@@ -61,6 +121,8 @@ export interface OrchestratorConfig<State = Record<string, unknown>> extends Orc
   readonly route?: RouteFunction<NoInfer<State>>;
   /** By name. What they return does not say what the state is: give its type, or an `initialState`. */
   readonly intents: Readonly<Record<string, IntentFunction<NoInfer<State>>>>;
+  /** Looks at what an iteration gave; with `iterate`. */
+  readonly evaluate?: EvaluateFunction<NoInfer<State>>;
 }
 
 /** A checked orchestrator with every default filled in: what decorators and `defineOrchestrator` compile to. */
@@ -74,7 +136,19 @@ export interface OrchestratorDefinition<State = Record<string, unknown>> {
   readonly keepCheckpoints: KeepCheckpoints;
   readonly maxStateBytes: number;
   readonly route: RouteFunction<State>;
+  /** What decides, for reports. */
+  readonly routing: 'route' | 'router' | 'single';
   readonly intents: ReadonlyMap<string, IntentFunction<State>>;
+  readonly evaluate?: EvaluateFunction<State>;
+  readonly iterate: boolean;
+  /** 1 without `iterate`. */
+  readonly maxIterations: number;
+  readonly initialIntent?: string;
+  readonly migrations: readonly StateMigration[];
+  readonly stateSchema?: StateSchema;
+  readonly memory?: MemoryPort;
+  readonly memoryScope: MemoryScope;
+  readonly on: OrchestratorListeners;
   /** Present with `steps` or a `tokenBudget`. */
   readonly plan?: StepPlan;
 }

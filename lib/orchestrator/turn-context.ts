@@ -7,6 +7,7 @@ import { type TokenUsageInput } from '../orchestration/token-usage.js';
 import { type Session } from '../session/session.js';
 import { type EmittedEvent } from '../turn/turn-event.js';
 import { type Turn, type TurnInput } from '../turn/turn.js';
+import { type IntentReply } from './orchestrator.js';
 
 /** Tells a step's function about itself. */
 export interface StepInfo {
@@ -31,6 +32,14 @@ export interface TurnContext<State = Record<string, unknown>> {
   readonly turnIndex: number;
   /** 0 on the first decision of the turn. */
   readonly iteration: number;
+  /** What the iterations before this one added to the conversation; empty on the first. */
+  readonly messages: readonly MessageDraft[];
+  /** What the intents of the iteration before this one answered; empty on the first. */
+  readonly replies: readonly IntentReply[];
+  /** What `evaluate` said of the iteration before this one. */
+  readonly feedback?: string;
+  /** What the orchestrator's memory knows of this; empty without one. */
+  readonly memories: readonly JsonValue[];
   /** From 1; more than 1 after a failure or a crash. */
   readonly attempt: number;
   readonly attributes: JsonObject;
@@ -91,11 +100,11 @@ export interface TurnTools {
   toAIOrchestrationState(): AIOrchestrationState;
 }
 
-/** The tokens of the session, where the orchestrator has a plan (ORC-11). */
+/** The tokens that models took: part of the turn's report (BOT-09), and counted for the session where there is a plan (ORC-11). */
 export interface TurnUsage {
   /**
-   * Adds what a model took; stored when the turn settles, and not for an attempt that fails. Not inside a step, which does not
-   * run again when the turn is tried again: let it return the usage. @throws InvalidInputError
+   * Adds what a model took; for the session it is stored when the turn settles, and not for an attempt that fails. Not inside a
+   * step, which does not run again when the turn is tried again: let it return the usage. @throws InvalidInputError
    */
   add(usage: TokenUsageInput): void;
   /** To ask before a model is called. @throws TokenBudgetExceededError when the `tokenBudget` is used up */

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTask } from 'node:timers/promises';
 import { checkInput } from '../common/check-input.js';
-import { toJson } from '../common/json.js';
+import { type JsonValue, toJson } from '../common/json.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type TurnControl } from '../turn/turn-runner.js';
@@ -55,6 +55,17 @@ export class TurnSteps {
   /** Whether an earlier attempt has stored it. */
   isStored(key: StepKey): boolean {
     return this.stored.has(keyText(key));
+  }
+
+  /** What an earlier attempt has stored. */
+  find(key: StepKey): JsonValue | undefined {
+    return this.stored.get(keyText(key))?.value;
+  }
+
+  /** Stores what later attempts of the turn will find. */
+  async save(key: StepKey, value: JsonValue): Promise<void> {
+    this.control.signal.throwIfAborted();
+    await this.control.saveStep({ ...key, value });
   }
 
   /**

@@ -4,7 +4,7 @@ import { toErrorRecord } from './turn-error-record.js';
 import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from './turn.errors.js';
 import { ATTEMPT, type NewTurnEvent } from './turn-event.js';
 import { TurnEventWriter } from './turn-event-writer.js';
-import { Parked } from './turn-runner.js';
+import { type AttemptAccount, Parked } from './turn-runner.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import {
   type ClaimedTurn,
@@ -13,7 +13,7 @@ import {
   type TurnSettlement,
   type TurnWait,
 } from './turn.store.js';
-import { type CancelMode } from './turn.js';
+import { type CancelMode, type Turn, type TurnErrorRecord } from './turn.js';
 import { type RunningTurn, runningTurn } from './running-turn.js';
 import { compareVersions } from './compare-versions.js';
 import { backoffMs, isPermanent } from './turn-retry.js';
@@ -48,7 +48,8 @@ export class TurnAttempt {
   private leaseEnd: number;
   private over = false;
   private writer: TurnEventWriter | null = null;
-  private onSettled: (() => void) | null = null;
+  private readonly settledListeners: ((turn: Turn) => void)[] = [];
+  private account: ((status: 'failed' | 'cancelled') => AttemptAccount) | null = null;
   private readonly running: RunningTurn;
 
   /** @param claimSentAt when the claim was sent, by `performance.now()`: the lease ran from then at the latest */
@@ -86,9 +87,7 @@ export class TurnAttempt {
       this.end();
       await this.writer?.close();
       if (outcome instanceof Parked) return await this.park(outcome.wait);
-      const settled = await this.settle(outcome, next());
-      this.onSettled?.();
-      return { type: 'settled', settled };
+      return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (error) {
       return await this.conclude(error, next).catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
     } finally {
@@ -125,8 +124,9 @@ export class TurnAttempt {
         signal: this.controller.signal,
         saveStep: (step) => this.whileLeased(() => this.runtime.ledger.saveStep(hold, step)),
         emit: (event) => this.emit(event),
-        onSettled: (listener) => {
-          this.onSettled = listener;
+        onSettled: (listener) => void this.settledListeners.push(listener),
+        onUnfinished: (account) => {
+          this.account = account;
         },
       }),
     );
@@ -151,13 +151,12 @@ export class TurnAttempt {
       return { type: 'returned', ringAfterMs: null };
     }
     if (this.stop?.why === 'cancelled') {
-      return { type: 'settled', settled: await this.settle(cancelledSettlement(this.claimed, this.stop.mode), next()) };
+      return { type: 'settled', settled: await this.settle(this.cancelled(this.stop.mode), next()) };
     }
     const failures = turn.failures + 1;
     const record = toErrorRecord(error);
     if (isPermanent(error) || failures >= this.runtime.settings.retry.attempts) {
-      const failed: TurnSettlement = { status: 'failed', error: record, messages: [], keepCheckpoints: 'all' };
-      return { type: 'settled', settled: await this.settle(failed, next()) };
+      return { type: 'settled', settled: await this.settle(this.failed(record), next()) };
     }
     const delayMs = backoffMs(this.runtime.settings.retry, failures);
     const back = await this.whileLeased(() => this.runtime.ledger.retry(hold, { error: record, delayMs }));
@@ -205,8 +204,24 @@ export class TurnAttempt {
     }
   }
 
-  private settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
-    return this.whileLeased(() => this.runtime.ledger.settle(this.claimed.hold, settlement, next));
+  private async settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
+    const settled = await this.whileLeased(() => this.runtime.ledger.settle(this.claimed.hold, settlement, next));
+    this.settledListeners.forEach((listener) => listener(settled.turn));
+    return settled;
+  }
+
+  private failed(error: TurnErrorRecord): TurnSettlement {
+    const account = this.account?.('failed');
+    const report = account ? { report: account.report } : {};
+    return { status: 'failed', error, ...report, messages: [], keepCheckpoints: 'all' };
+  }
+
+  /** An interrupted turn keeps the user's message and what was complete; the others keep nothing. */
+  private cancelled(mode: CancelMode): TurnSettlement {
+    const account = this.account?.('cancelled');
+    const messages = mode === 'interrupt' ? (account?.messages ?? [userMessage(this.claimed.turn)]) : [];
+    const report = account ? { report: account.report } : {};
+    return { status: 'cancelled', ...report, messages, keepCheckpoints: 'all' };
   }
 
   /** Nothing is rung: the reconciler of whoever can run the turn finds it, and this process cannot. */
@@ -257,10 +272,4 @@ export class TurnStoppedError extends SessionsError {
   constructor(why: Stop['why'] | 'parked') {
     super(`The turn was stopped: ${why}.`);
   }
-}
-
-/** An interrupted turn keeps the user's message; the others keep nothing. */
-function cancelledSettlement({ turn }: ClaimedTurn, mode: CancelMode): TurnSettlement {
-  const messages = mode === 'interrupt' ? [userMessage(turn)] : [];
-  return { status: 'cancelled', messages, keepCheckpoints: 'all' };
 }

@@ -5,15 +5,30 @@ const KEEP_AT_MOST = 10_000;
 /** Between looks at turns of whose end no hint told. */
 const LOOK_MS = 60_000;
 
+/** What a caller gave that only its own process has. */
+export interface CallerParts {
+  readonly context?: Record<string, unknown> | undefined;
+  readonly onEvent?: TurnListener | undefined;
+}
+
+/** Told what happens to a turn while it runs in the caller's process; of what exactly, those know who run it. */
+export type TurnListener = EventMethod['listen'];
+
+/** A method, so that a listener may ask for events of a narrower type. */
+interface EventMethod {
+  listen(event: { readonly type: string }): unknown;
+}
+
 interface Kept {
   readonly context: Readonly<Record<string, unknown>>;
+  readonly onEvent: TurnListener | undefined;
   /** By `performance.now()`. */
   readonly since: number;
 }
 
 /**
- * The `context` that callers of this process gave with their turns, until these are over, wherever and however they end.
- * Never stored: an attempt elsewhere, or after a restart, does without (BOT-02).
+ * The `context` and `onEvent` that callers of this process gave with their turns, until these are over, wherever and however they
+ * end. Never stored: an attempt elsewhere, or after a restart, does without (BOT-02).
  */
 export class TurnContexts {
   private readonly kept = new Map<string, Kept>();
@@ -29,9 +44,9 @@ export class TurnContexts {
   ) {}
 
   /** Before the turn is accepted, since its attempt may begin at once. */
-  keep(turnId: string, context: Record<string, unknown>): void {
-    if (!this.runsTurns) return;
-    this.kept.set(turnId, { context: Object.freeze({ ...context }), since: performance.now() });
+  keep(turnId: string, { context, onEvent }: CallerParts): void {
+    if (!this.runsTurns || (!context && !onEvent)) return;
+    this.kept.set(turnId, { context: Object.freeze({ ...context }), onEvent, since: performance.now() });
     this.unsubscribe ??= this.hints.subscribe((changed, turn) => this.hear(changed, turn));
     this.timer ??= this.lookLater();
     for (const oldest of this.kept.keys()) {
@@ -42,6 +57,10 @@ export class TurnContexts {
 
   get(turnId: string): Readonly<Record<string, unknown>> | undefined {
     return this.kept.get(turnId)?.context;
+  }
+
+  listener(turnId: string): TurnListener | undefined {
+    return this.kept.get(turnId)?.onEvent;
   }
 
   drop(turnId: string): void {

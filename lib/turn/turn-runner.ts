@@ -1,4 +1,6 @@
 import { type SessionsError } from '../common/sessions.error.js';
+import { type JsonObject } from '../common/json.js';
+import { type NewMessage } from '../conversation/conversation.store.js';
 import { type NewTurnEvent } from './turn-event.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from './turn.store.js';
 import { type StoredStep } from './turn-step.js';
@@ -15,10 +17,19 @@ export interface TurnControl {
   readonly signal: AbortSignal;
   /** Stores a step under the attempt's fence. @returns the step that is stored, which may be an earlier one */
   saveStep(step: StoredStep): Promise<StoredStep>;
-  /** Calls the listener once what `run` returned is stored. */
-  onSettled(listener: () => void): void;
+  /** Calls the listener once the turn has settled by this attempt, however it did. */
+  onSettled(listener: (turn: Turn) => void): void;
+  /** Asked when the attempt fails for good or is cancelled; what it gives is stored with the turn. */
+  onUnfinished(account: (status: 'failed' | 'cancelled') => AttemptAccount): void;
   /** Stores the event before long. Never rejects; resolves later than at once when too much waits to be stored. */
   emit(event: NewTurnEvent): Promise<void>;
+}
+
+/** What an attempt has to show for itself that did not come to its end. */
+export interface AttemptAccount {
+  readonly report: JsonObject;
+  /** The user's and what was complete: they stay when the turn was interrupted. */
+  readonly messages: readonly NewMessage[];
 }
 
 /** How an attempt ends whose handler waits for a signal: nothing of it is held until that comes (TRN-13). */

@@ -4,6 +4,7 @@ import { isPlainObject, type JsonObject, stringifyWithin, toJson, toJsonObject }
 import { InvalidInputError } from '../common/sessions.error.js';
 import { toHistory } from '../conversation/message-draft.js';
 import { type MessageDraft } from '../conversation/message.js';
+import { type TurnListener } from './turn-contexts.js';
 import { TURN_STATUSES, type TurnInput, type TurnRequest, type TurnStatus, WHEN_BUSY, type WhenBusy } from './turn.js';
 
 /** How a turn is submitted (BOT-02). */
@@ -32,6 +33,11 @@ export class SubmitOptions {
   @Optional()
   @Must(isPlainObject, 'must be an object.')
   context?: Record<string, unknown>;
+
+  /** Told what happens to the turn while it runs in this process, see `OrchestratorEvent`; what it throws is logged. */
+  @Optional()
+  @Must((value) => typeof value === 'function', 'must be a function.')
+  onEvent?: TurnListener;
 
   /** Aborting it cancels the turn. */
   @Optional()

@@ -214,7 +214,7 @@ export class TurnService {
     isWaitedFor = false,
   ): Promise<Turn> {
     if (this.closing) throw new ShuttingDownError();
-    const { sessionId, signal, context } = options;
+    const { sessionId, signal } = options;
     assertId(sessionId, 'sessionId');
     const known = this.runtime.runner.find(orchestrator);
     if (!known) throw new UnknownOrchestratorError(orchestrator, this.runtime.runner.names());
@@ -224,7 +224,7 @@ export class TurnService {
     // Copied before anything is awaited: what the caller changes after the call does not reach the turn.
     const request = this.toAcceptRequest(orchestrator, known.version, turnInput, options, callers);
     // Before accept: a worker of this process may claim the turn before accept has returned here.
-    if (context) this.runtime.contexts.keep(request.id, context);
+    this.runtime.contexts.keep(request.id, options);
     if (isWaitedFor) this.waiter.expect(request.id);
     const drop = (): void => {
       this.runtime.contexts.drop(request.id);

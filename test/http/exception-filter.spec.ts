@@ -18,6 +18,7 @@ import {
   LaneFullError,
   OrchestratorDriftError,
   OrchestratorResultError,
+  StateSchemaError,
   SessionBusyError,
   SessionConflictError,
   SessionIdMissingError,
@@ -102,6 +103,7 @@ const TABLE: readonly [SessionsError, number, string, object?][] = [
   [new UnknownOrchestratorError('desk', [SECRET]), 500, 'UNKNOWN_ORCHESTRATOR', INTERNAL],
   [new UnknownIntentError('desk', 'refund', [SECRET]), 500, 'UNKNOWN_INTENT', INTERNAL],
   [new OrchestratorResultError('desk', SECRET), 500, 'ORCHESTRATOR_RESULT', INTERNAL],
+  [new StateSchemaError('desk', 'state.at', SECRET), 500, 'STATE_SCHEMA', INTERNAL],
   [
     new StoreUnavailableError(SECRET, { cause: new Error(SECRET) }),
     503,

@@ -216,7 +216,7 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
     const { id } = await handle(desk).execute('hi', { sessionId: await session() });
     expect(await turns.get(id)).toMatchObject({
       status: 'awaiting-input',
-      report: { intents: [{ intent: 'status' }] },
+      report: { endedBy: 'dispatch', iterations: [{ intents: [{ intent: 'status' }] }] },
     });
   });
 });

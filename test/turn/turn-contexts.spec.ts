@@ -34,7 +34,7 @@ describe('contexts of turns', () => {
       ['gone', 'deleted'],
     ]) {
       await ours.turns.accept(turnRequest(id, { sessionId }));
-      contexts.keep(id, { of: id });
+      contexts.keep(id, { context: { of: id } });
     }
     await theirs.turns.cancel('ended', 'cancel');
     await new SessionStore(theirs.sessions).delete('deleted');
@@ -47,7 +47,7 @@ describe('contexts of turns', () => {
 
   it('PRF-12 BOT-02 are no more than 10,000; the oldest make room', () => {
     const contexts = new TurnContexts(true, ours.turns, ours.hints);
-    for (let n = 0; n <= 10_000; n += 1) contexts.keep(`t${n}`, { n });
+    for (let n = 0; n <= 10_000; n += 1) contexts.keep(`t${n}`, { context: { n } });
     expect([contexts.get('t0'), contexts.get('t1'), contexts.get('t10000')]).toEqual([
       undefined,
       { n: 1 },

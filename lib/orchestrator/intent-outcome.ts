@@ -1,0 +1,72 @@
+import { isPlainObject, type JsonObject, type JsonValue, toJson, toJsonObject } from '../common/json.js';
+import { toMessageDrafts } from '../conversation/message-draft.js';
+import { type MessageDraft } from '../conversation/message.js';
+import { OrchestratorResultError } from './orchestrator.errors.js';
+import { type IntentReply } from './orchestrator.js';
+import { type OutcomeOptions, TurnOutcome } from './turn-outcome.js';
+
+/** What an intent returned, checked and as JSON: it can be stored between two iterations. */
+export interface IntentOutcome extends IntentReply {
+  /** Only when the intent gave one. */
+  readonly status?: 'awaiting-input' | 'completed';
+  readonly patch: StatePatch;
+  /** Given by the intent; left out: its text is its message. */
+  readonly messages?: readonly MessageDraft[];
+}
+
+/** A shallow change of a state. */
+export interface StatePatch {
+  readonly set: JsonObject;
+  readonly unset: readonly string[];
+}
+
+/** @throws OrchestratorResultError, InvalidInputError or StateSerializationError for what an intent must not return */
+export function toIntentOutcome(orchestrator: string, intent: string, value: unknown): IntentOutcome {
+  const { text, options } = checked(orchestrator, intent, normalize(orchestrator, intent, value));
+  const { data, status, state = {}, messages } = options;
+  return {
+    intent,
+    text,
+    ...(data === undefined ? {} : { data: toJson(data, 'data') }),
+    ...(status === undefined ? {} : { status }),
+    patch: toPatch(state),
+    ...(messages === undefined ? {} : { messages: toMessageDrafts(messages, 'messages') }),
+  };
+}
+
+/** `undefined` removes a key. @throws StateSerializationError */
+export function toPatch(patch: object): StatePatch {
+  const unset = Object.entries(patch).flatMap(([key, value]) => (value === undefined ? [key] : []));
+  return { set: toJsonObject(patch, 'state'), unset };
+}
+
+export function patched(state: JsonObject, { set, unset }: StatePatch): JsonObject {
+  const merged: Record<string, JsonValue> = { ...state, ...set };
+  for (const key of unset) delete merged[key];
+  return merged;
+}
+
+function normalize(orchestrator: string, intent: string, value: unknown): TurnOutcome {
+  if (value instanceof TurnOutcome) return value as TurnOutcome;
+  if (value === undefined) return new TurnOutcome(null);
+  if (typeof value === 'string') return new TurnOutcome(value);
+  if (isPlainObject(value)) return new TurnOutcome(null, { state: value });
+  throw new OrchestratorResultError(
+    orchestrator,
+    `intent ${intent} returned ${value === null ? 'null' : `a ${typeof value}`}; return reply(...), a text, a patch of the state, or nothing.`,
+  );
+}
+
+function checked(orchestrator: string, intent: string, value: TurnOutcome): TurnOutcome {
+  const { status, state } = value.options as OutcomeOptions & { status?: unknown };
+  const problem =
+    value.text !== null && typeof value.text !== 'string'
+      ? 'a reply must be a text.'
+      : status !== undefined && status !== 'awaiting-input' && status !== 'completed'
+        ? `status is ${JSON.stringify(status)}; it must be awaiting-input or completed.`
+        : state !== undefined && !isPlainObject(state)
+          ? 'state must be an object.'
+          : null;
+  if (problem !== null) throw new OrchestratorResultError(orchestrator, `intent ${intent}: ${problem}`);
+  return value;
+}

@@ -1,0 +1,46 @@
+import { isPlainObject, toJson } from '../common/json.js';
+import { OrchestratorResultError, UnknownIntentError } from './orchestrator.errors.js';
+import { type OrchestratorDefinition } from './orchestrator.js';
+import { END } from './turn-outcome.js';
+import { type DecisionReport, type DecisionSource } from './turn-report.js';
+
+/** More intents than this in one route are a mistake, not a plan. */
+const MAX_FAN_OUT = 16;
+
+type Shape = Pick<OrchestratorDefinition, 'name' | 'intents'>;
+
+/**
+ * What a route gave, with its intents as a list without repeats; empty for END.
+ * @throws UnknownIntentError, OrchestratorResultError, StateSerializationError
+ */
+export function toDecision(orchestrator: Shape, source: DecisionSource, given: unknown): DecisionReport {
+  if (!isPlainObject(given)) return { source, intents: toIntents(orchestrator, given) };
+  const { intents, reasoning, raw } = given;
+  if (reasoning !== undefined && typeof reasoning !== 'string') {
+    throw new OrchestratorResultError(orchestrator.name, "a decision's reasoning must be a text.");
+  }
+  return {
+    source,
+    intents: toIntents(orchestrator, intents),
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(raw === undefined ? {} : { raw: toJson(raw, 'decision.raw') }),
+  };
+}
+
+function toIntents({ name, intents: known }: Shape, choice: unknown): string[] {
+  if (choice === END) return [];
+  const chosen: unknown[] = Array.isArray(choice) ? choice : [choice];
+  const intents = [...new Set(chosen)];
+  if (intents.length > MAX_FAN_OUT) {
+    throw new OrchestratorResultError(
+      name,
+      `the route chose ${intents.length} intents; at most ${MAX_FAN_OUT} run in one turn.`,
+    );
+  }
+  for (const intent of intents) {
+    if (typeof intent !== 'string' || !known.has(intent)) {
+      throw new UnknownIntentError(name, String(intent), [...known.keys()]);
+    }
+  }
+  return intents as string[];
+}

@@ -1,0 +1,59 @@
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { isName } from '../common/ids.js';
+import { isPlainObject, type JsonObject, toJsonObject } from '../common/json.js';
+
+/** How a state of one version becomes one of a later version (BOT-24). */
+export interface StateMigration {
+  readonly from: string;
+  readonly to: string;
+  /** Must give the same for the same state: it runs again when the turn is tried again. */
+  readonly migrate: (state: JsonObject) => object | Promise<object>;
+}
+
+/** @throws SessionsConfigurationError for a list that does not lead from each `from` to the present version */
+export function checkMigrations(orchestrator: string, version: string, given: unknown): readonly StateMigration[] {
+  const fail = (problem: string): never => {
+    throw new SessionsConfigurationError(`Orchestrator ${orchestrator}: migrations ${problem}`);
+  };
+  if (!Array.isArray(given)) return fail('must be a list of { from, to, migrate }.');
+  const migrations = given as StateMigration[];
+  migrations.forEach((migration: unknown, index) => {
+    const { from, to, migrate } = isPlainObject(migration) ? migration : {};
+    if (!isName(from) || !isName(to) || typeof migrate !== 'function') {
+      fail(`item ${index} must be { from, to, migrate }: two versions and a function.`);
+    }
+  });
+  const sources = migrations.map(({ from }) => from);
+  const twice = sources.find((from, index) => sources.indexOf(from) !== index);
+  if (twice !== undefined) fail(`has two that begin at version ${twice}.`);
+  for (const from of sources) {
+    if (migrationPath(migrations, from, version) === null) fail(`lead from version ${from} to no version ${version}.`);
+  }
+  return migrations;
+}
+
+/** @returns the migrations to take in turn, or `null` when they do not lead there */
+export function migrationPath(
+  migrations: readonly StateMigration[],
+  from: string,
+  to: string,
+): readonly StateMigration[] | null {
+  const path: StateMigration[] = [];
+  let version = from;
+  while (version !== to) {
+    const step = migrations.find((migration) => migration.from === version);
+    if (!step || path.includes(step)) return null;
+    path.push(step);
+    version = step.to;
+  }
+  return path;
+}
+
+export async function migrateState(path: readonly StateMigration[], state: JsonObject): Promise<JsonObject> {
+  let migrated = state;
+  for (const { from, to, migrate } of path) {
+    // A copy: a migration may change what it is given.
+    migrated = toJsonObject(await migrate(structuredClone(migrated)), `The state migrated from ${from} to ${to}`);
+  }
+  return migrated;
+}

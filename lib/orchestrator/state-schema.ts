@@ -1,0 +1,57 @@
+import { getMetadataStorage } from 'class-validator';
+import { validateInput } from '../common/check-input.js';
+import { type JsonObject } from '../common/json.js';
+import { StateSchemaError } from './orchestrator.errors.js';
+
+/** What libraries of schemas (zod, valibot, ArkType and others) have in common: the Standard Schema, version 1. */
+export interface StandardSchema {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult | Promise<SchemaResult>;
+  };
+}
+
+interface SchemaResult {
+  readonly issues?:
+    | readonly {
+        readonly message: string;
+        readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+      }[]
+    | undefined;
+}
+
+/** A class with class-validator's decorators, or a Standard Schema. */
+export type StateSchema = (new () => object) | StandardSchema;
+
+export function isStateSchema(value: unknown): value is StateSchema {
+  if (typeof value === 'function' && !('~standard' in value)) return true;
+  const schema = value as Partial<StandardSchema> | null | undefined;
+  return typeof schema?.['~standard']?.validate === 'function';
+}
+
+/** Looks at the state and changes nothing of it. @throws StateSchemaError naming the first thing that does not fit */
+export async function assertState(orchestrator: string, schema: StateSchema, state: JsonObject): Promise<void> {
+  if (!isStandard(schema)) {
+    const checked = validateInput(schema, state, 'state');
+    if ('problem' in checked) throw new StateSchemaError(orchestrator, checked.problem.path, checked.problem.rule);
+    return;
+  }
+  const { issues = [] } = await schema['~standard'].validate(structuredClone(state));
+  const [issue] = issues;
+  if (!issue) return;
+  const keys = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part));
+  throw new StateSchemaError(orchestrator, ['state', ...keys].join('.'), issue.message);
+}
+
+/** What a signature can know of a schema: the rules of a class; of others, whose they are. */
+export function schemaShape(schema: StateSchema | undefined): unknown {
+  if (schema === undefined) return null;
+  if (isStandard(schema)) return { vendor: schema['~standard'].vendor };
+  const rules = getMetadataStorage().getTargetValidationMetadatas(schema, '', false, false);
+  return rules.map(({ propertyName, type, name }) => `${propertyName} ${name ?? type}`).sort();
+}
+
+function isStandard(schema: StateSchema): schema is StandardSchema {
+  return '~standard' in schema;
+}

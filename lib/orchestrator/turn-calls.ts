@@ -1,0 +1,101 @@
+import { deepFreeze } from '../common/json.js';
+import { type Message, type MessageDraft } from '../conversation/message.js';
+import { addUsage, type TokenUsage } from '../orchestration/token-usage.js';
+import { Parked } from '../turn/turn-runner.js';
+import { type TurnWait } from '../turn/turn.store.js';
+import { type TurnContext } from './turn-context.js';
+import { type TurnProgress } from './turn-progress.js';
+import { type TurnSteps } from './turn-steps.js';
+import { type UsageRole, type UsageTally } from './usage-tally.js';
+
+/** What is the same for all calls of an attempt. */
+export type AttemptContext = Omit<
+  TurnContext,
+  'state' | 'history' | 'iteration' | 'feedback' | 'replies' | 'messages' | 'usage' | 'step' | 'waitFor'
+>;
+
+/** Where in a turn a function of the orchestrator is called. */
+export interface CallPlace {
+  readonly iteration: number;
+  /** '' for what is no intent. */
+  readonly intent: string;
+  readonly role: UsageRole;
+}
+
+export interface Called<T> {
+  readonly value: T;
+  readonly durationMs: number;
+  readonly usage?: TokenUsage;
+}
+
+/** Calls the functions of an orchestrator in one attempt of a turn, each with a context of its own. */
+export class TurnCalls {
+  constructor(
+    private readonly attempt: AttemptContext,
+    private readonly history: (role: UsageRole) => readonly (Message | MessageDraft)[],
+    private readonly memo: TurnSteps,
+    private readonly tally: UsageTally,
+    private readonly budget: { readonly add: (usage: TokenUsage) => void; readonly assertWithin: () => void },
+  ) {}
+
+  /** @returns what the function gave, or the wait that it came to */
+  async call<T>(
+    place: CallPlace,
+    progress: TurnProgress,
+    work: (turn: TurnContext) => Promise<T> | T,
+  ): Promise<Called<T> | Parked> {
+    const startedAt = performance.now();
+    let usage: TokenUsage | undefined;
+    const count = (tokens: TokenUsage): void => {
+      usage = usage ? addUsage(usage, tokens) : tokens;
+    };
+    const value = await untilParked((park) => Promise.resolve(work(this.contextOf(place, progress, count, park))));
+    if (value instanceof Parked) return value;
+    return { value, durationMs: elapsed(startedAt), ...(usage ? { usage } : {}) };
+  }
+
+  private contextOf(
+    { iteration, intent, role }: CallPlace,
+    { state, messages, replies, feedback }: TurnProgress,
+    count: (tokens: TokenUsage) => void,
+    park: (wait: TurnWait) => Promise<never>,
+  ): TurnContext {
+    const { memo } = this;
+    const place = { iteration, intent };
+    return {
+      ...this.attempt,
+      state: deepFreeze(state),
+      history: this.history(role),
+      iteration,
+      messages: messages.map(({ message }) => message),
+      replies,
+      ...(feedback === undefined ? {} : { feedback }),
+      usage: {
+        add: (usage) => {
+          memo.assertOutside('turn.usage.add', 'return the usage from the step, and add it after');
+          const tokens = this.tally.add(role, usage);
+          count(tokens);
+          this.budget.add(tokens);
+        },
+        assertWithinBudget: () => this.budget.assertWithin(),
+      },
+      step: (name, work) => memo.run(place, name, work),
+      waitFor: (name, options = {}) => memo.waitFor(place, name, options, park),
+    };
+  }
+}
+
+/** Work that parks goes no further, and is forgotten. */
+function untilParked<T>(work: (park: (wait: TurnWait) => Promise<never>) => Promise<T>): Promise<T | Parked> {
+  return new Promise((resolve, reject) => {
+    const park = (wait: TurnWait): Promise<never> => {
+      resolve(new Parked(wait));
+      return new Promise<never>(() => {});
+    };
+    work(park).then(resolve, reject);
+  });
+}
+
+export function elapsed(since: number): number {
+  return Math.round(performance.now() - since);
+}

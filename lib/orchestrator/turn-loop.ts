@@ -1,0 +1,189 @@
+import { isPlainObject, type JsonObject, type JsonValue } from '../common/json.js';
+import { type OrchestrationEntry } from '../orchestration/orchestration-entry.js';
+import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
+import { Parked } from '../turn/turn-runner.js';
+import { type StepKey } from '../turn/turn-step.js';
+import { type IntentOutcome, toIntentOutcome } from './intent-outcome.js';
+import { OrchestratorResultError } from './orchestrator.errors.js';
+import { type Evaluation, type OrchestratorDefinition } from './orchestrator.js';
+import { type OrchestratorEventBody } from './orchestrator-events.js';
+import { toDecision } from './route-decision.js';
+import { type Called, elapsed, type TurnCalls } from './turn-calls.js';
+import { advance, begin, type TurnProgress } from './turn-progress.js';
+import { type DecisionReport, type EndedBy, type IntentReport, type IterationReport } from './turn-report.js';
+import { type TurnSteps } from './turn-steps.js';
+
+const MAX_REPORTED_TEXT = 1000;
+/** What the cut may leave of a surrogate pair. */
+const HALF_A_PAIR = /[\uD800-\uDBFF]$/;
+
+/** An iteration that is over: all that a later attempt needs to go on after it. */
+interface Iteration extends IterationReport {
+  readonly outcomes: readonly IntentOutcome[];
+  /** What it did with the orchestrator's plan. */
+  readonly entries: readonly OrchestrationEntry[];
+}
+
+/** One attempt at a turn: decide, dispatch, merge and evaluate, once or until it is done (BOT-04, BOT-05). */
+export class TurnLoop {
+  private readonly iterations: Iteration[] = [];
+  private current: TurnProgress;
+  /** Of the iteration that is under way. */
+  private pending: DecisionReport | null = null;
+
+  constructor(
+    private readonly definition: OrchestratorDefinition,
+    private readonly calls: TurnCalls,
+    private readonly memo: TurnSteps,
+    private readonly orchestration: TurnOrchestration | null,
+    private readonly tell: (event: OrchestratorEventBody) => void,
+    state: JsonObject,
+  ) {
+    this.current = begin(state);
+  }
+
+  get progress(): TurnProgress {
+    return this.current;
+  }
+
+  /** The intents of the last dispatch. */
+  get lastRoute(): readonly string[] {
+    return this.iterations.map(({ decision }) => decision.intents).findLast(({ length }) => length > 0) ?? [];
+  }
+
+  /** Of what is over so far, and of a decision that was not carried out. */
+  get reports(): readonly IterationReport[] {
+    const several = this.iterations.length > 1 || this.iterations.some(({ intents }) => intents.length > 1);
+    const done = this.iterations.map(({ outcomes: _, entries: __, intents, ...report }) => ({
+      ...report,
+      intents: several ? intents : intents.map(({ text: ___, ...rest }) => rest),
+    }));
+    return this.pending ? [...done, { decision: this.pending, intents: [] }] : done;
+  }
+
+  async run(): Promise<EndedBy | Parked> {
+    const { iterate, maxIterations } = this.definition;
+    for (let number = 0; ; number += 1) {
+      const stored = iterate ? this.memo.find(keyOf(number)) : undefined;
+      const iteration = stored === undefined ? await this.iterate(number) : (stored as unknown as Iteration);
+      if (iteration instanceof Parked) return iteration;
+      if (stored !== undefined) this.orchestration?.replay(iteration.entries);
+      this.iterations.push(iteration);
+      this.pending = null;
+      this.current = advance(this.current, iteration.outcomes, iteration.evaluation);
+      const endedBy = this.endOf(iteration);
+      if (endedBy) return endedBy;
+      if (number + 1 === maxIterations) return 'max-iterations';
+      if (stored === undefined) await this.memo.save(keyOf(number), iteration as unknown as JsonValue);
+    }
+  }
+
+  private endOf({ decision, evaluation }: Iteration): EndedBy | null {
+    if (decision.intents.length === 0) return 'end';
+    if (!this.definition.iterate) return 'dispatch';
+    if (this.current.status !== undefined) return 'outcome';
+    return evaluation?.satisfied ? 'satisfied' : null;
+  }
+
+  private async iterate(number: number): Promise<Iteration | Parked> {
+    const startedAt = performance.now();
+    const mark = this.orchestration?.mark() ?? 0;
+    const decision = await this.decide(number);
+    if (decision instanceof Parked) return decision;
+    this.pending = decision;
+    const { source, intents: chosen, reasoning } = decision;
+    const why = reasoning === undefined ? {} : { reasoning };
+    this.tell({ type: 'routed', iteration: number, source, intents: chosen, ...why });
+
+    const runs = await this.dispatch(number, chosen);
+    if (runs instanceof Parked) return runs;
+    const outcomes = runs.map(({ intent, value }) => toIntentOutcome(this.definition.name, intent, value));
+    const evaluation = chosen.length > 0 ? await this.evaluate(number, outcomes) : undefined;
+    if (evaluation instanceof Parked) return evaluation;
+    return {
+      decision,
+      intents: runs.map((run, index) => reportOf(run, outcomes[index].text)),
+      ...(evaluation ? { evaluation } : {}),
+      durationMs: elapsed(startedAt),
+      outcomes,
+      entries: this.orchestration?.since(mark) ?? [],
+    };
+  }
+
+  private async decide(iteration: number): Promise<DecisionReport | Parked> {
+    const { definition } = this;
+    const { initialIntent, routing } = definition;
+    if (iteration === 0 && initialIntent !== undefined) return toDecision(definition, 'initial', initialIntent);
+    const assigned = this.iterations.at(-1)?.evaluation?.reassignTo;
+    if (assigned !== undefined) return toDecision(definition, 'reassigned', assigned);
+    const place = { iteration, intent: '', role: 'router' } as const;
+    const routed = await this.calls.call(place, this.current, (turn) => definition.route(turn));
+    return routed instanceof Parked ? routed : toDecision(definition, routing, routed.value);
+  }
+
+  /** Runs the intents in parallel and waits for all of them: none goes on behind a turn that has failed. */
+  private async dispatch(iteration: number, intents: readonly string[]): Promise<IntentRun[] | Parked> {
+    const runs = intents.map(async (intent): Promise<IntentRun | Parked> => {
+      const place = { iteration, intent, role: 'intents' } as const;
+      const called = await this.calls.call<unknown>(place, this.current, (turn) =>
+        this.definition.intents.get(intent)?.(turn),
+      );
+      return called instanceof Parked ? called : { intent, ...called };
+    });
+    const settled = await Promise.allSettled(runs);
+    const failed = settled.find((run) => run.status === 'rejected');
+    if (failed) throw failed.reason;
+    const done = settled.flatMap((run) => (run.status === 'fulfilled' ? [run.value] : []));
+    // The others are done, and what they stored is remembered; when this signal is there, the next wait follows.
+    const parked = done.find((run) => run instanceof Parked);
+    return parked ?? (done as IntentRun[]);
+  }
+
+  private async evaluate(
+    iteration: number,
+    outcomes: readonly IntentOutcome[],
+  ): Promise<Evaluation | Parked | undefined> {
+    const { evaluate } = this.definition;
+    if (!evaluate) return undefined;
+    const progress = advance(this.current, outcomes);
+    const place = { iteration, intent: '', role: 'evaluate' } as const;
+    const called = await this.calls.call(place, progress, (turn) => evaluate(turn, progress.replies));
+    return called instanceof Parked ? called : this.toEvaluation(called.value);
+  }
+
+  private toEvaluation(given: unknown): Evaluation {
+    if (given === undefined || typeof given === 'boolean') return { satisfied: given === true };
+    const { name } = this.definition;
+    const wrong = (problem: string): OrchestratorResultError =>
+      new OrchestratorResultError(name, `evaluate returned ${problem}`);
+    if (!isPlainObject(given)) throw wrong('neither a boolean nor { satisfied, reassignTo, feedback }.');
+    const { satisfied = false, reassignTo, feedback } = given;
+    if (typeof satisfied !== 'boolean') throw wrong('a satisfied that is no boolean.');
+    if (feedback !== undefined && typeof feedback !== 'string') throw wrong('a feedback that is no text.');
+    const intents =
+      reassignTo === undefined ? undefined : toDecision(this.definition, 'reassigned', reassignTo).intents;
+    return {
+      satisfied,
+      ...(intents === undefined ? {} : { reassignTo: intents }),
+      ...(feedback === undefined ? {} : { feedback }),
+    };
+  }
+}
+
+interface IntentRun extends Called<unknown> {
+  readonly intent: string;
+}
+
+function reportOf({ intent, durationMs, usage }: IntentRun, text: string | null): IntentReport {
+  return {
+    intent,
+    durationMs,
+    ...(text === null ? {} : { text: text.slice(0, MAX_REPORTED_TEXT).replace(HALF_A_PAIR, '') }),
+    ...(usage ? { usage } : {}),
+  };
+}
+
+/** No step of a handler has this occurrence. */
+function keyOf(iteration: number): StepKey {
+  return { iteration, intent: '', name: 'iteration', occurrence: -1 };
+}

@@ -1,0 +1,60 @@
+import { type JsonObject, type JsonValue } from '../common/json.js';
+import { type TokenUsage } from '../orchestration/token-usage.js';
+import { type SettledTurnStatus } from '../turn/turn.js';
+import { type Evaluation } from './orchestrator.js';
+
+/** Who chose the intents: the route, the router, the only intent there is, the `initialIntent`, or `evaluate`. */
+export type DecisionSource = 'route' | 'router' | 'single' | 'initial' | 'reassigned';
+
+export interface DecisionReport {
+  readonly source: DecisionSource;
+  readonly intents: readonly string[];
+  readonly reasoning?: string;
+  readonly raw?: JsonValue;
+}
+
+export interface IntentReport {
+  readonly intent: string;
+  readonly durationMs: number;
+  /** What it answered, up to 1,000 characters; only where several intents answered, or iterations followed. */
+  readonly text?: string;
+  readonly usage?: TokenUsage;
+}
+
+export interface IterationReport {
+  readonly decision: DecisionReport;
+  readonly intents: readonly IntentReport[];
+  readonly evaluation?: Evaluation;
+  /** Absent on one that did not come to its end. */
+  readonly durationMs?: number;
+}
+
+/**
+ * Why a turn went no further: one `dispatch` was all, the route said `end`, an `outcome` had a status, `evaluate` was
+ * `satisfied`, or `max-iterations` was reached.
+ */
+export type EndedBy = 'dispatch' | 'end' | 'outcome' | 'satisfied' | 'max-iterations';
+
+/** What a turn did, stored with it (BOT-09). Of a turn that failed or was cancelled: what its last attempt did. */
+export interface TurnReport {
+  readonly status: SettledTurnStatus;
+  readonly attempt: number;
+  /** Of the last attempt. */
+  readonly durationMs: number;
+  readonly endedBy?: EndedBy;
+  readonly iterations: readonly IterationReport[];
+  /** Of all models that were asked, as `turn.usage.add` was told: by whom, and together. */
+  readonly usage?: UsageReport;
+  /** The versions that the state went through when it was loaded. */
+  readonly migrated?: readonly string[];
+}
+
+export interface UsageReport extends TokenUsage {
+  readonly router?: TokenUsage;
+  readonly intents?: TokenUsage;
+  readonly evaluate?: TokenUsage;
+}
+
+export function asJson(report: TurnReport): JsonObject {
+  return report as unknown as JsonObject;
+}

@@ -1,5 +1,5 @@
 import { type INestApplicationContext } from '@nestjs/common';
-import { getOrchestratorToken, type OrchestratorHandle, SessionStore, TurnService } from 'nestjs-agent-sessions';
+import { getOrchestratorToken, type OrchestratorHandle, SessionStore, type TurnStream } from 'nestjs-agent-sessions';
 import { OrdersService } from './orders.service.js';
 import { type ScriptedProvider } from './scripted-provider.js';
 import { SupportAgent } from './support.agent.js';
@@ -9,7 +9,6 @@ const CONVERSATION = ['Hello!', 'Where are orders 7 and 8?', 'Refund order 7 at 
 /** A conversation on the console, as a client sees it. @param script its answers can be cut, to show what happens then */
 export async function demonstrate(app: INestApplicationContext, script: ScriptedProvider | null): Promise<void> {
   const agent = app.get<OrchestratorHandle>(getOrchestratorToken(SupportAgent), { strict: false });
-  const turns = app.get(TurnService, { strict: false });
   const { id: sessionId } = await app.get(SessionStore, { strict: false }).create({ userId: 'ann' });
   if (script) script.pauseMs = 40;
 
@@ -17,19 +16,18 @@ export async function demonstrate(app: INestApplicationContext, script: Scripted
     console.log(`\nuser    ${said}`);
     // In the middle of saying that the money is on its way.
     if (at === CONVERSATION.length - 1) script?.cutNext();
-    const turn = await agent.submit(said, { sessionId });
-    await show(turns, turn.id);
+    await show(agent.stream(said, { sessionId }));
   }
   console.log(`\nThe bank was asked for ${app.get(OrdersService, { strict: false }).payments.length} payment.`);
 }
 
-async function show(turns: TurnService, id: string): Promise<void> {
+async function show(stream: TurnStream): Promise<void> {
   let speaking = false;
   const line = (text: string): void => {
     process.stdout.write(`${speaking ? '\n' : ''}${text}\n`);
     speaking = false;
   };
-  for await (const { type, data } of turns.readEvents(id)) {
+  for await (const { type, data } of stream) {
     const event = data as Record<string, string>;
     if (type === 'delta') {
       process.stdout.write(speaking ? event.text : `agent   ${event.text}`);

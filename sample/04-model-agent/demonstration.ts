@@ -1,5 +1,12 @@
 import { type INestApplicationContext } from '@nestjs/common';
-import { getOrchestratorToken, type OrchestratorHandle, SessionStore, type TurnStream } from 'nestjs-agent-sessions';
+import {
+  getOrchestratorToken,
+  type OrchestratorHandle,
+  SessionStore,
+  type TurnReport,
+  TurnService,
+  type TurnStream,
+} from 'nestjs-agent-sessions';
 import { OrdersService } from './orders.service.js';
 import { type ScriptedProvider } from './scripted-provider.js';
 import { SupportAgent } from './support.agent.js';
@@ -9,6 +16,7 @@ const CONVERSATION = ['Hello!', 'Where are orders 7 and 8?', 'Refund order 7 at 
 /** A conversation on the console, as a client sees it. @param script its answers can be cut, to show what happens then */
 export async function demonstrate(app: INestApplicationContext, script: ScriptedProvider | null): Promise<void> {
   const agent = app.get<OrchestratorHandle>(getOrchestratorToken(SupportAgent), { strict: false });
+  const turns = app.get(TurnService, { strict: false });
   const { id: sessionId } = await app.get(SessionStore, { strict: false }).create({ userId: 'ann' });
   if (script) script.pauseMs = 40;
 
@@ -16,7 +24,10 @@ export async function demonstrate(app: INestApplicationContext, script: Scripted
     console.log(`\nuser    ${said}`);
     // In the middle of saying that the money is on its way.
     if (at === CONVERSATION.length - 1) script?.cutNext();
-    await show(agent.stream(said, { sessionId }));
+    const stream = agent.stream(said, { sessionId });
+    await show(stream);
+    const { id } = await stream.turn;
+    console.log(summaryOf((await turns.get(id))?.report as unknown as TurnReport));
   }
   console.log(`\nThe bank was asked for ${app.get(OrdersService, { strict: false }).payments.length} payment.`);
 }
@@ -37,4 +48,8 @@ async function show(stream: TurnStream): Promise<void> {
     else if (event.reply === undefined) line(`        (${event.status}: ${event.code})`);
     else if (speaking) process.stdout.write('\n');
   }
+}
+
+function summaryOf({ iterations: [{ decision }], usage, attempt }: TurnReport): string {
+  return `report  ${decision.intents.join(', ')}: ${decision.reasoning} ${usage?.totalTokens} tokens, attempt ${attempt}`;
 }

@@ -15,7 +15,7 @@ export class ModelRouter extends IntentRouter {
   }
 
   async route(turn: TurnContext, intents: readonly string[]): Promise<RouteDecision> {
-    const { intent, usage } = await turn.step('route', async ({ signal }) => {
+    const { intent, reasoning, usage } = await turn.step('route', async ({ signal }) => {
       const { output, usage } = await generateText({
         model: this.models.cheap,
         system: SYSTEM,
@@ -27,6 +27,6 @@ export class ModelRouter extends IntentRouter {
       return { ...output, usage: toUsage(usage) };
     });
     turn.usage.add(usage);
-    return intent;
+    return { intents: intent, reasoning };
   }
 }

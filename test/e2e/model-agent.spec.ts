@@ -9,14 +9,16 @@ import {
   type Message,
   OrchestrationStateManager,
   type Session,
+  type TokenUsage,
   type TurnEnd,
+  type TurnReport,
   type TurnResult,
 } from 'nestjs-agent-sessions';
 import { AppModule } from '../../sample/04-model-agent/app.module.js';
 import { toMessages, toModelMessages } from '../../sample/04-model-agent/messages.js';
 import { openModels } from '../../sample/04-model-agent/models.js';
 import { OrdersService } from '../../sample/04-model-agent/orders.service.js';
-import { type ChatMessage } from '../../sample/04-model-agent/scripted-answers.js';
+import { type ChatMessage, type ChatUsage } from '../../sample/04-model-agent/scripted-answers.js';
 import { type Asked, ScriptedProvider } from '../../sample/04-model-agent/scripted-provider.js';
 import { eventually } from '../support/eventually.js';
 
@@ -154,18 +156,26 @@ describe('an agent on a model', () => {
     for (const { request } of provider.asked) expectWholeExchanges(request.messages);
   });
 
-  it('BOT-09 ORC-11 counts the tokens of the router and of every round, once, over a failure', async () => {
+  it('BOT-09 ORC-11 counts the tokens of the router and of every round, once, over a failure, and says why it went where', async () => {
     await say('Refund order 7 at once!');
+    const before = provider.asked.length;
     provider.cutNext();
-    await say('Yes, please.');
+    const { id } = await say('Yes, please.');
 
-    const state = await app.get(OrchestrationStateManager, { strict: false }).getState(sessionId);
-    expect(provider.asked.filter(({ usage }) => usage)).toHaveLength(provider.asked.length - 1);
-    expect(state?.cumulativeTokenUsage).toEqual({
-      promptTokens: sum(provider.asked, ({ usage }) => usage?.prompt_tokens),
-      completionTokens: sum(provider.asked, ({ usage }) => usage?.completion_tokens),
-      totalTokens: sum(provider.asked, ({ usage }) => usage?.total_tokens),
+    const { report } = await ask<{ report: TurnReport }>(`/turns/${id}`);
+    const asked = provider.asked.slice(before);
+    expect(asked.filter(({ usage }) => usage)).toHaveLength(asked.length - 1);
+    expect(report).toMatchObject({
+      status: 'awaiting-input',
+      attempt: 2,
+      endedBy: 'dispatch',
+      iterations: [
+        { decision: { source: 'router', intents: ['orders'], reasoning: 'The message is about an order.' } },
+      ],
+      usage: { ...usageOf(asked), router: usageOf(asked.slice(0, 1)), intents: usageOf(asked.slice(1)) },
     });
+    const state = await app.get(OrchestrationStateManager, { strict: false }).getState(sessionId);
+    expect(state?.cumulativeTokenUsage).toEqual(usageOf(provider.asked));
   });
 
   it('BOT-06 TRN-09 a turn that is cancelled stops the model in mid-answer', async () => {
@@ -199,6 +209,7 @@ describe('an agent on a model', () => {
     expect(printed).toContain('tool    refund_order: The tool refund_order is not allowed in step ask.');
     expect(printed).toContain('(the provider hung up; attempt 2)');
     expect(printed).toContain('agent   Done: 40 euros are on their way, receipt R-1.\n');
+    expect(printed).toMatch(/report {2}orders: The message is about an order\. \d+ tokens, attempt 2\n/);
     expect(printed).toMatch(/The bank was asked for 1 payment\.\n$/);
   });
 
@@ -299,6 +310,12 @@ function expectWholeExchanges(messages: readonly ChatMessage[]): void {
   expect(open).toEqual(new Set());
 }
 
-function sum(asked: readonly Asked[], count: (asked: Asked) => number | undefined): number {
-  return asked.reduce((total, one) => total + (count(one) ?? 0), 0);
+function usageOf(asked: readonly Asked[]): TokenUsage {
+  const sum = (count: (usage: ChatUsage) => number): number =>
+    asked.reduce((total, { usage }) => total + (usage ? count(usage) : 0), 0);
+  return {
+    promptTokens: sum((usage) => usage.prompt_tokens),
+    completionTokens: sum((usage) => usage.completion_tokens),
+    totalTokens: sum((usage) => usage.total_tokens),
+  };
 }

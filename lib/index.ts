@@ -186,9 +186,13 @@ export { type ManagedSession, SessionManager, type SessionManagerOptions } from 
 export { StateConflictError } from './state/state.errors.js';
 
 // Checkpoints and the conversation
-export { CheckpointConflictError } from './checkpoint/checkpoint.errors.js';
+export {
+  CheckpointConflictError,
+  CheckpointNotFoundError,
+  CheckpointPrunedError,
+} from './checkpoint/checkpoint.errors.js';
 export { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from './checkpoint/checkpoint.store.js';
-export { type Checkpoint, type NewCheckpoint } from './checkpoint/checkpoint.js';
+export { type Checkpoint, type NewCheckpoint, type StateSnapshot } from './checkpoint/checkpoint.js';
 export { type ConversationLog, type MessageRange, type NewMessage } from './conversation/conversation.store.js';
 export {
   type Message,
@@ -223,7 +227,7 @@ export {
 export { type SessionsAdapter } from './sessions.adapter.js';
 export * as sessionLifecycle from './session/session.lifecycle.js';
 export { workerOf } from './turn/lane.js';
-export { userMessage } from './turn/user-message.js';
+export { interruptedMessages } from './turn/user-message.js';
 export {
   type AtomicSessionStoreAdapter,
   type CreatedSession,

@@ -1,4 +1,5 @@
-import { type JsonObject } from '../common/json.js';
+import { type JsonObject, type JsonValue } from '../common/json.js';
+import { type StateName } from '../state/state.store.js';
 
 /** An orchestrator's state in a session after one settled turn (BOT-20). */
 export interface Checkpoint {
@@ -19,6 +20,16 @@ export interface Checkpoint {
   readonly turnId?: string;
   /** The index that this one goes on from; absent on the first. */
   readonly parent?: number;
+  /** Turns that were taken back: their messages do not count any more, for this orchestrator and from here on. */
+  readonly undone?: readonly string[];
+  /** The session's state documents as the turn left them, for whoever goes back to it. */
+  readonly documents?: readonly StateSnapshot[];
+}
+
+/** What a state document meant at one moment, in one value. */
+export interface StateSnapshot {
+  readonly name: StateName;
+  readonly value: JsonValue;
 }
 
 export type NewCheckpoint = Omit<Checkpoint, 'savedAt'>;

@@ -1,7 +1,11 @@
 import { type Message, type MessageDraft } from './message.js';
 
 /** A draft whose id was minted. */
-export type NewMessage = MessageDraft & { readonly id: string };
+export type NewMessage = MessageDraft & {
+  readonly id: string;
+  /** Who spoke; `null`: no orchestrator. Left out: the orchestrator of the turn that adds it. */
+  readonly orchestrator?: string | null;
+};
 
 /** A stretch of a log. */
 export interface MessageRange {

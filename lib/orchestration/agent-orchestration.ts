@@ -4,6 +4,7 @@ import { StoreUnavailableError } from '../common/sessions.error.js';
 import {
   type StateAccess,
   type StateAddress,
+  type StateChange,
   type StateDocument,
   type StateName,
   type StateStore,
@@ -11,10 +12,10 @@ import {
 import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
 import { type OrchestrationRules } from './apply-entry.js';
 import { PlanCatalog } from './plan-catalog.js';
-import { foldOf, readState, readStateWith, toValue } from './orchestration-document.js';
+import { foldOf, fromValue, readState, readStateWith, toValue } from './orchestration-document.js';
 import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
 import { type OrchestrationEvents } from './orchestration-events.js';
-import { NO_PROGRESS, type OrchestrationState } from './orchestration-state.js';
+import { NO_PROGRESS, type OrchestrationProgress, type OrchestrationState } from './orchestration-state.js';
 import { type OrchestrationSettings } from './orchestration.settings.js';
 import { type StepPlan } from './step-plan.js';
 
@@ -120,6 +121,19 @@ export class AgentOrchestration {
     return this.parts.store.delete(this.address(sessionId));
   }
 
+  /** The change by which a session goes back to a snapshot, but for the tokens, which are spent. */
+  restored(value: JsonValue | undefined): StateChange {
+    const { cumulativeTokenUsage: _, ...updates } = value === undefined ? NO_PROGRESS : fromValue(value);
+    const unset = updates.activeStep === undefined ? ['activeStep'] : [];
+    const entry: OrchestrationEntry = { type: 'merge', updates, unset };
+    return this.changed([entry as unknown as JsonValue], NO_PROGRESS);
+  }
+
+  /** The change by which a session that has no state begins with a snapshot. */
+  copied(value: JsonValue): StateChange {
+    return this.changed([], fromValue(value));
+  }
+
   tell(sessionId: string, effects: readonly OrchestrationEffect[]): void {
     for (const effect of effects) this.parts.events.emit({ agent: this.agent, sessionId, ...effect });
   }
@@ -140,6 +154,10 @@ export class AgentOrchestration {
 
   get catalog(): PlanCatalog {
     return this.parts.catalog;
+  }
+
+  private changed(entries: readonly JsonValue[], initial: OrchestrationProgress): StateChange {
+    return { name: this.name, append: { id: mintId(), entries, initial: toValue(initial), ...this.access } };
   }
 
   private async fold(sessionId: string, document: StateDocument, rules: OrchestrationRules): Promise<void> {

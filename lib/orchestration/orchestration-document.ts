@@ -95,6 +95,6 @@ function describe(
 }
 
 /** What somebody else may have written is not trusted to be whole. */
-function fromValue(value: JsonValue): OrchestrationProgress {
+export function fromValue(value: JsonValue): OrchestrationProgress {
   return { ...NO_PROGRESS, ...(value as unknown as Partial<OrchestrationProgress> | null) };
 }

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { type StateSnapshot } from '../checkpoint/checkpoint.js';
 import { mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
@@ -179,6 +180,11 @@ export class TurnOrchestration {
         },
       },
     ];
+  }
+
+  /** What the state is after the turn, for whoever comes back to it. */
+  snapshot(): StateSnapshot {
+    return { name: this.states.name, value: toValue(this.progress) };
   }
 
   /** Tells of it, once it is stored. */

@@ -16,8 +16,8 @@ import {
 import { type CancelMode, type Turn, type TurnErrorRecord } from './turn.js';
 import { type RunningTurn, runningTurn } from './running-turn.js';
 import { compareVersions } from './compare-versions.js';
+import { interruptedMessages } from './user-message.js';
 import { backoffMs, isPermanent } from './turn-retry.js';
-import { userMessage } from './user-message.js';
 
 /** Between two tries of a store call, at most: the store must be found again before the lease is over. */
 const MAX_PAUSE_MS = 250;
@@ -219,7 +219,7 @@ export class TurnAttempt {
   /** An interrupted turn keeps the user's message and what was complete; the others keep nothing. */
   private cancelled(mode: CancelMode): TurnSettlement {
     const account = this.account?.('cancelled');
-    const messages = mode === 'interrupt' ? (account?.messages ?? [userMessage(this.claimed.turn)]) : [];
+    const messages = mode === 'interrupt' ? (account?.messages ?? interruptedMessages(this.claimed.turn)) : [];
     const report = account ? { report: account.report } : {};
     return { status: 'cancelled', ...report, messages, keepCheckpoints: 'all' };
   }

@@ -127,12 +127,13 @@ export function toTurnInput(input: unknown, maxBytes: number): TurnInput {
 /** What else is stored with the turn. @throws InvalidInputError, StateSerializationError, TooLargeError */
 export function toTurnRequest(
   input: TurnInput,
-  { history, state, force }: SubmitOptions,
+  { history, state, force, command }: SubmitOptions & Pick<TurnRequest, 'command'>,
   callers: readonly string[],
   maxBytes: number,
 ): TurnRequest {
   const request: TurnRequest = {
     input,
+    ...(command ? { command } : {}),
     ...(history === undefined ? {} : { history: toHistory(history, 'history') }),
     ...(state === undefined ? {} : { statePatch: toJsonObject(state, 'state') }),
     ...(force ? { force } : {}),

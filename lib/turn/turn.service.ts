@@ -27,11 +27,26 @@ import { TurnEventReaders } from './turn-event-readers.js';
 import { type FailureReader, toTurnResult, type TurnResult } from './turn-result.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type AcceptedTurn, type AcceptTurn } from './turn.store.js';
-import { isTerminal, type Turn, type TurnInput } from './turn.js';
+import { isTerminal, type Turn, type TurnCommand, type TurnInput } from './turn.js';
 import { TurnStream } from './turn-stream.js';
 import { TurnWaiter } from './turn-waiter.js';
 
 const MAX_ATTRIBUTES_BYTES = 16_384;
+
+/** Of a turn that is a command. */
+const NOTHING_SAID: TurnInput = { text: '' };
+
+/** A command, and how it is submitted. */
+export interface CommandOptions extends Pick<
+  ExecuteOptions,
+  'sessionId' | 'force' | 'idempotencyKey' | 'whenBusy' | 'timeoutMs'
+> {
+  readonly command: TurnCommand;
+  /** The turn's, so that the same command sent twice is carried out once. Default: minted. */
+  readonly id?: string;
+}
+
+type Accepting = SubmitOptions & Partial<Pick<CommandOptions, 'command' | 'id'>>;
 
 /** The log while events are switched off. */
 const NO_EVENTS = { read: () => Promise.resolve([]), last: () => Promise.resolve(0) };
@@ -107,6 +122,15 @@ export class TurnService {
     if (head?.orchestrator !== orchestrator || head.startedAt === undefined || head.status === 'waiting') return null;
     await this.runtime.bell.ring(sessionId);
     return this.result(head.id, { ...wait });
+  }
+
+  /**
+   * Submits a command and waits until it is carried out: what `undo` and `fork` of a handle are made of.
+   * @throws as `execute`
+   */
+  async command(orchestrator: string, { timeoutMs, ...options }: CommandOptions): Promise<TurnResult> {
+    const turn = await this.acceptAwaited(orchestrator, NOTHING_SAID, options);
+    return this.resultOf(turn, timeoutMs);
   }
 
   /** Waits for a turn's end; resolves at once when it is over. @throws TurnNotFoundError; otherwise as `execute` */
@@ -193,7 +217,7 @@ export class TurnService {
     await Promise.all([this.waiter.close(), this.readers.close()]);
   }
 
-  private async acceptAwaited(orchestrator: string, input: TurnInputLike, options: SubmitOptions): Promise<Turn> {
+  private async acceptAwaited(orchestrator: string, input: TurnInputLike, options: Accepting): Promise<Turn> {
     assertNoReentry(options.sessionId);
     return this.accept(orchestrator, input, options, waitingSessions(), true);
   }
@@ -209,7 +233,7 @@ export class TurnService {
   private async accept(
     orchestrator: string,
     input: TurnInputLike,
-    options: SubmitOptions,
+    options: Accepting,
     callers: readonly string[],
     isWaitedFor = false,
   ): Promise<Turn> {
@@ -218,7 +242,7 @@ export class TurnService {
     assertId(sessionId, 'sessionId');
     const known = this.runtime.runner.find(orchestrator);
     if (!known) throw new UnknownOrchestratorError(orchestrator, this.runtime.runner.names());
-    const turnInput = toTurnInput(input, this.runtime.settings.maxInputBytes);
+    const turnInput = options.command ? NOTHING_SAID : toTurnInput(input, this.runtime.settings.maxInputBytes);
     signal?.throwIfAborted();
 
     // Copied before anything is awaited: what the caller changes after the call does not reach the turn.
@@ -244,7 +268,7 @@ export class TurnService {
     orchestrator: string,
     version: string,
     input: TurnInput,
-    options: SubmitOptions,
+    options: Accepting,
     callers: readonly string[],
   ): AcceptTurn {
     const { generateId, idempotencyTtlMs, maxInputBytes, maxQueuedPerSession, maxSessionLifetimeMs } =
@@ -253,7 +277,7 @@ export class TurnService {
     const attributes = toJsonObject(options.attributes ?? {}, 'attributes');
     stringifyWithin(attributes, MAX_ATTRIBUTES_BYTES, 'The attributes');
     return {
-      id: generateId(),
+      id: options.id ?? generateId(),
       sessionId,
       orchestrator,
       version,
@@ -263,7 +287,7 @@ export class TurnService {
       maxQueued: maxQueuedPerSession,
       ...(key === undefined
         ? {}
-        : { idempotency: { key, hash: hashOf(orchestrator, input), ttlMs: idempotencyTtlMs } }),
+        : { idempotency: { key, hash: hashOf(orchestrator, input, options.command), ttlMs: idempotencyTtlMs } }),
       ...(maxSessionLifetimeMs === undefined ? {} : { maxSessionLifetimeMs }),
       ...(this.runtime.foreignSessions ? { foreignSession: true } : {}),
     };
@@ -304,8 +328,8 @@ function checkedId(turnId: string): string {
 }
 
 /** Tells whether an idempotency key comes back with the same message. */
-function hashOf(orchestrator: string, input: TurnInput): string {
+function hashOf(orchestrator: string, input: TurnInput, command?: TurnCommand): string {
   return createHash('sha256')
-    .update(JSON.stringify([orchestrator, input]))
+    .update(JSON.stringify(command ? [orchestrator, input, command] : [orchestrator, input]))
     .digest('hex');
 }

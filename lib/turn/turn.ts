@@ -58,9 +58,19 @@ export interface TurnInput {
   readonly metadata?: JsonObject;
 }
 
+/**
+ * A turn that changes the session instead of answering: `undo` takes the orchestrator's last turn back, `fork` begins the
+ * session as a copy of another one.
+ */
+export type TurnCommand =
+  | { readonly type: 'undo' }
+  | { readonly type: 'fork'; readonly from: { readonly sessionId: string; readonly turnIndex: number } };
+
 /** All that an attempt of the turn needs, in whichever process it runs. */
 export interface TurnRequest {
   readonly input: TurnInput;
+  /** Instead of an input, whose text is empty then: nothing is said, and no message is kept. */
+  readonly command?: TurnCommand;
   /** The caller's own history instead of the conversation log. */
   readonly history?: readonly MessageDraft[];
   /** Merged into the state before dispatch. */

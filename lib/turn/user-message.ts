@@ -7,6 +7,11 @@ export function userMessage({ id, request }: Turn): NewMessage {
   return { id: messageId(id, 0), role: 'user', content: content ?? text, ...(metadata ? { metadata } : {}) };
 }
 
+/** What stays in the conversation of a turn that was interrupted: what the user said, if it was more than a command. */
+export function interruptedMessages(turn: Turn): NewMessage[] {
+  return turn.request.command ? [] : [userMessage(turn)];
+}
+
 /** Ids of a turn's messages follow from the turn, so that every attempt writes the same ones. */
 export function messageId(turnId: string, index: number): string {
   return `${turnId}.${index}`;

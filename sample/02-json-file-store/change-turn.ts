@@ -1,4 +1,4 @@
-import { type StepKey, type Turn, userMessage } from 'nestjs-agent-sessions';
+import { interruptedMessages, type StepKey, type Turn } from 'nestjs-agent-sessions';
 import { appendMessages } from './conversations.js';
 import { type Held, watch } from './lane.js';
 import { type Store } from './store.js';
@@ -20,7 +20,7 @@ export function endTurn(store: Store, row: TurnRow, fields: Partial<Turn>): Turn
 
 /** Cancels a turn that has no worker; interrupted, what the user said stays. */
 export function stopTurn(store: Store, row: TurnRow, mode: CancelMode): Turn {
-  if (mode === 'interrupt') appendMessages(store, row.turn.sessionId, [userMessage(row.turn)], row.turn);
+  if (mode === 'interrupt') appendMessages(store, row.turn.sessionId, interruptedMessages(row.turn), row.turn);
   return endTurn(store, row, { status: 'cancelled' });
 }
 

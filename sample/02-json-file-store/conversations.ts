@@ -20,8 +20,8 @@ export function appendMessages(
   turn?: Turn,
 ): Message[] {
   if (store.erased.get(sessionId)) throw new SessionNotFoundError(sessionId);
-  const origin = turn && { orchestrator: turn.orchestrator, turnId: turn.id };
-  return messages.map((message) => {
+  return messages.map(({ orchestrator = turn?.orchestrator ?? null, ...message }) => {
+    const origin = { ...(orchestrator !== null && { orchestrator }), ...(turn && { turnId: turn.id }) };
     const position = lengthOf(store, sessionId) + 1;
     return store.messages.put({ sessionId, message: { ...message, ...origin, position, createdAt: store.time() } })
       .message;

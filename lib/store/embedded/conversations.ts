@@ -33,7 +33,9 @@ export function appendMessages(
   if (messages.length === 0) return [];
   const last = tx.messages.lastPosition(sessionId);
   return messages.map((message, index) => {
-    const row = toMessageRow(message, { ...author, sessionId, position: last + index + 1, createdAt: tx.now });
+    const { orchestrator = author.orchestrator } = message;
+    const place = { turnId: author.turnId, orchestrator, sessionId, position: last + index + 1, createdAt: tx.now };
+    const row = toMessageRow(message, place);
     tx.messages.insert(row);
     return toMessage(row);
   });

@@ -1,4 +1,4 @@
-import { type Checkpoint } from '../../checkpoint/checkpoint.js';
+import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
 import { type JsonObject, type JsonValue } from '../../common/json.js';
 import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message, type MessageDraft } from '../../conversation/message.js';
@@ -121,7 +121,13 @@ export function toCheckpoint(row: CheckpointRow): Checkpoint {
     savedAt: iso(row.savedAt),
     ...present('turnId', row.turnId),
     ...present('parent', row.parent),
+    ...(row.timeTravel === null ? {} : parse<Pick<Checkpoint, 'undone' | 'documents'>>(row.timeTravel)),
   };
+}
+
+/** What a checkpoint has for those who go back to it, as its column takes it. */
+export function timeTravelOf({ undone, documents }: NewCheckpoint): string | null {
+  return undone || documents ? JSON.stringify({ undone, documents }) : null;
 }
 
 export function toMessage(row: MessageRow): Message {

@@ -122,6 +122,8 @@ export interface CheckpointRow {
   readonly version: string;
   readonly summarizedThrough: number;
   readonly savedAt: number;
+  /** What is undone, and the documents; null when there is neither. */
+  readonly timeTravel: string | null;
 }
 
 export interface MessageRow {

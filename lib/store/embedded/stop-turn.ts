@@ -1,6 +1,6 @@
 import { type TurnHold } from '../../turn/turn.store.js';
 import { type CancelMode } from '../../turn/turn.js';
-import { userMessage } from '../../turn/user-message.js';
+import { interruptedMessages } from '../../turn/user-message.js';
 import { appendMessages } from './conversations.js';
 import { endTurn, held, restLane } from './lane.js';
 import { toTurn } from './row-mapping.js';
@@ -10,7 +10,7 @@ import { type Transaction } from './tables.js';
 /** Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays (TRN-06). */
 export function stopTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): TurnRow {
   const { id: turnId, sessionId, orchestrator } = turn;
-  if (mode === 'interrupt') appendMessages(tx, sessionId, [userMessage(toTurn(turn))], { turnId, orchestrator });
+  if (mode === 'interrupt') appendMessages(tx, sessionId, interruptedMessages(toTurn(turn)), { turnId, orchestrator });
   return endTurn(tx, turn, 'cancelled');
 }
 

@@ -164,16 +164,20 @@ export function checkpointOf(orchestrator: string, sessionId: string, stored: st
   return { orchestrator, sessionId, ...rest, savedAt: iso(Number(savedAt)) };
 }
 
+type StoredMessage = Pick<NewMessage, 'id' | 'role' | 'orchestrator'> & { readonly body: string };
+
 /** What a script stores of a message as it is. */
-export function messageText({ id, role, content, name, metadata, toolCalls, toolCallId }: NewMessage): string {
-  return JSON.stringify({ id, role, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) });
+export function messageText({ id, role, orchestrator, ...rest }: NewMessage): string {
+  const { content, name, metadata, toolCalls, toolCallId } = rest;
+  const body = JSON.stringify({ content, name, metadata, toolCalls, toolCallId });
+  return JSON.stringify({ id, role, body, orchestrator });
 }
 
 /** Messages as they stand in the log one after the other. @param first the position of the first one */
 export function messagesOf(sessionId: string, stored: readonly string[], first: number): Message[] {
   return stored.map((element, index) => {
-    const [createdAt, turnId, orchestrator, text] = split(element, 3);
-    const { id, role, body } = JSON.parse(text) as { id: string; role: Message['role']; body: string };
+    const [createdAt, turnId, writer, text] = split(element, 3);
+    const { id, role, body, orchestrator = writer } = JSON.parse(text) as StoredMessage;
     return toMessage({
       sessionId,
       position: first + index,
@@ -182,7 +186,7 @@ export function messagesOf(sessionId: string, stored: readonly string[], first: 
       body,
       createdAt: Number(createdAt),
       turnId: turnId === '' ? null : turnId,
-      orchestrator: orchestrator === '' ? null : orchestrator,
+      orchestrator: orchestrator || null,
     });
   });
 }

@@ -20,7 +20,7 @@ import {
 import { type Session } from '../../session/session.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, type Turn } from '../../turn/turn.js';
-import { userMessage } from '../../turn/user-message.js';
+import { interruptedMessages } from '../../turn/user-message.js';
 import { newTurn } from '../embedded/accept-turn.js';
 import { ALL_LANES } from '../embedded/lane.js';
 import { toTurn } from '../embedded/row-mapping.js';
@@ -88,7 +88,7 @@ export class RedisTurns implements TurnLedger {
       request.version,
       JSON.stringify(request.request),
       JSON.stringify(request.attributes),
-      messageText(userMessage(turn)),
+      interruptedMessages(turn).map(messageText).join(''),
     );
     if (duplicate === 1) return { turn: turnOf(rest[0] as Fields), duplicate: true, ring: ring === 1 };
     const [position, now] = rest as [number, number];

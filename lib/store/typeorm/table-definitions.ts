@@ -122,6 +122,7 @@ export const TABLES = {
       version: 'text',
       summarizedThrough: 'integer',
       savedAt: 'integer',
+      timeTravel: 'text?',
     },
   }),
   message: table<MessageRow>({

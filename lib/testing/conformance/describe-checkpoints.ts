@@ -38,11 +38,28 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(saved[0].savedAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
       expect(saved[0]).not.toHaveProperty('turnId');
       expect(saved[0]).not.toHaveProperty('parent');
+      expect(saved[0]).not.toHaveProperty('undone');
+      expect(saved[0]).not.toHaveProperty('documents');
       expect(await load(first)).toEqual(saved[1]);
       expect(await load(first, 0)).toEqual(saved[0]);
       expect(await load(first, 1)).toEqual(saved[1]);
       expect(await load(first, 2)).toBeNull();
       expect(await load(checkpoint())).toBeNull();
+    });
+
+    it('BOT-25 keeps what was taken back, and what the documents of the session were', async () => {
+      const name = { namespace: 'notes', scope: '', key: 'a' };
+      const value = { list: ['NUL \u0000, lone \ud83d surrogate', { deep: [null, 1.5] }] };
+      const both = checkpoint({ undone: [context.id(), context.id()], documents: [{ name, value }] });
+      const undone = checkpoint({ undone: [] });
+      const documents = checkpoint({ documents: [{ name, value: null }] });
+      for (const given of [both, undone, documents]) {
+        const saved = await append(given);
+
+        expect(saved).toEqual({ ...given, savedAt: saved.savedAt });
+        expect(await load(given)).toEqual(saved);
+        expect(await history(given)).toEqual([saved]);
+      }
     });
 
     it('BOT-20 refuses an index that is taken, and overwrites nothing', async () => {

@@ -74,6 +74,16 @@ export function describeConversations(context: ConformanceContext): void {
       expect(appended).toEqual(read);
     });
 
+    it('BOT-25 keeps who spoke, where a message says it', async () => {
+      const { conversations } = context.adapter;
+      const sessionId = context.id();
+      const given = [message({ orchestrator: HOSTILE_NAMES[0] }), message({ orchestrator: null }), message()];
+      const appended = await conversations.append(sessionId, given);
+
+      expect(appended.map(({ orchestrator }) => orchestrator)).toEqual([HOSTILE_NAMES[0], undefined, undefined]);
+      expect(await conversations.page(sessionId)).toEqual(appended);
+    });
+
     it('STA-03 copies what goes in and what comes out', async () => {
       const sessionId = context.id();
       const given = message({ content: [{ type: 'text', text: 'a' }], metadata: { list: [1] } });

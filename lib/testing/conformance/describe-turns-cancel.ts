@@ -113,6 +113,21 @@ export function describeTurnsCancel(context: ConformanceContext): void {
     expect((await lane.messages()).map(({ content }) => content)).toEqual(kept);
   });
 
+  it('BOT-25 keeps nothing of a command, however it is interrupted', async () => {
+    const request = { input: { text: '' }, command: { type: 'undo' } as const };
+    const waiting = await lane.queue('', { request });
+    await lane.adapter.turns.wait((await lane.take()).hold, { signal: 'go', step: lane.step('go', null) });
+    await lane.adapter.turns.cancel(waiting.id, 'interrupt');
+    await lane.queue('', { request });
+    const { turn } = await lane.lapse();
+    await lane.adapter.turns.cancel(turn.id, 'interrupt');
+
+    expect(await lane.claim()).toBeNull();
+    expect(await lane.statuses()).toEqual([': cancelled', ': cancelled']);
+    expect(await lane.messages()).toEqual([]);
+    expect((await lane.get(turn.id))?.request).toEqual(request);
+  });
+
   it.each(['retry', 'release'] as const)('TRN-09 a turn that was asked to stop ends at its %s', async (method) => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');

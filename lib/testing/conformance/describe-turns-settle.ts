@@ -2,7 +2,7 @@ import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
 import { TurnFencedError } from '../../turn/turn.errors.js';
 import { type AcceptTurn, type ClaimedTurn, type TurnSettlement } from '../../turn/turn.store.js';
 import { type SettledTurnStatus } from '../../turn/turn.js';
-import { DESK, LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
+import { DESK, LONG_MS, NOTES, SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
 const SETTLED: readonly SettledTurnStatus[] = ['awaiting-input', 'completed', 'failed', 'cancelled'];
@@ -136,6 +136,31 @@ export function describeTurnsSettle(context: ConformanceContext): void {
 
     const history = await context.adapter.checkpoints.history(DESK, lane.sessionId);
     expect(history.map(({ turnIndex }) => turnIndex)).toEqual([4, 3, 2]);
+  });
+
+  it('BOT-25 keeps who spoke, where a message says it', async () => {
+    const { hold, turn } = await lane.run('hello');
+    const message = (index: number) => ({ id: `${turn.id}.${index}`, role: 'assistant' as const, content: null });
+    const messages = [{ ...message(0), orchestrator: 'another' }, { ...message(1), orchestrator: null }, message(2)];
+    await lane.settle(hold, { ...lane.settlement(turn, 0), messages });
+
+    const stored = await lane.messages();
+    expect(stored.map(({ orchestrator }) => orchestrator)).toEqual(['another', undefined, DESK]);
+    expect(stored.map(({ turnId }) => turnId)).toEqual([turn.id, turn.id, turn.id]);
+    expect(stored[1]).not.toHaveProperty('orchestrator');
+    expect(await lane.adapter.conversations.window(lane.sessionId, 3)).toEqual(stored);
+  });
+
+  it('BOT-25 hands over a checkpoint with what was taken back, and what the documents were', async () => {
+    const { hold, turn } = await lane.run('first');
+    await lane.queue('second');
+    const documents = [{ name: NOTES, value: { note: 'lone \ud83d surrogate' } }];
+    const checkpoint = { ...lane.checkpoint(0, turn.id), undone: [context.id()], documents };
+
+    const { next } = await lane.settle(hold, { checkpoint }, lane.claimRequest());
+
+    expect(next?.checkpoint).toMatchObject(checkpoint);
+    expect(next?.checkpoint).toEqual(await context.adapter.checkpoints.load(DESK, lane.sessionId));
   });
 
   it('TRN-01 hands over the next turn with what this one has just stored', async () => {

@@ -36,6 +36,7 @@ interface Appending extends Of {
 interface Shown {
   readonly turnIndex: number;
   readonly note: unknown;
+  readonly undone: unknown;
   readonly savedAt: number;
 }
 
@@ -109,7 +110,8 @@ class CheckpointModel extends TimedModel<CheckpointOperation> {
     if (this.erased) return 'SESSION_NOT_FOUND';
     const next = (this.kept[orchestrator].at(-1)?.turnIndex ?? -1) + 1;
     if (turnIndex !== next) return 'CHECKPOINT_CONFLICT';
-    const added = { turnIndex, note, savedAt: this.stamp(this.now, seen.savedAt) };
+    const undone = turnIndex % 2 === 0 ? null : [note];
+    const added = { turnIndex, note, undone, savedAt: this.stamp(this.now, seen.savedAt) };
     this.kept[orchestrator].push(added);
     if (keep !== 'all') this.prune(orchestrator, keep);
     return added;
@@ -169,10 +171,11 @@ class CheckpointDriver extends ClientDriver<CheckpointAction, CheckpointOperatio
 
   private checkpoint({ orchestrator, turnIndex, note }: Appending): NewCheckpoint {
     const definition = { orchestrator: orchestrator, lastRoute: [], signature: 'signature', version: '1' };
-    return { ...definition, sessionId: this.id, turnIndex, state: { note }, summarizedThrough: 0 };
+    const undone = turnIndex % 2 === 0 ? {} : { undone: [note] };
+    return { ...definition, sessionId: this.id, turnIndex, state: { note }, summarizedThrough: 0, ...undone };
   }
 
-  private shown({ turnIndex, state, savedAt }: Checkpoint): Shown {
-    return { turnIndex, note: state.note, savedAt: this.since(savedAt) };
+  private shown({ turnIndex, state, savedAt, undone }: Checkpoint): Shown {
+    return { turnIndex, note: state.note, undone: undone ?? null, savedAt: this.since(savedAt) };
   }
 }

@@ -68,7 +68,7 @@ class LogModel extends TimedModel<LogOperation> {
 
   private append(messages: readonly NewMessage[], seen: readonly Partial<Shown>[]): unknown {
     if (this.erased) return 'SESSION_NOT_FOUND';
-    const added = messages.map((message, index) => ({
+    const added = messages.map(({ orchestrator: _, ...message }, index) => ({
       ...message,
       position: this.log.length + index + 1,
       createdAt: this.stamp(this.now, seen[index]?.createdAt),

@@ -106,7 +106,10 @@ end
 
 -- Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays.
 local function stop_turn(turn, mode)
-  if mode == 'interrupt' then append_messages(turn.sessionId, turn.id, turn.orchestrator, { turn.userMessage }) end
+  -- That of a command is empty.
+  if mode == 'interrupt' and turn.userMessage ~= '' then
+    append_messages(turn.sessionId, turn.id, turn.orchestrator, { turn.userMessage })
+  end
   end_turn(turn, 'cancelled')
 end
 

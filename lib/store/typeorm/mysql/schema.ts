@@ -132,6 +132,7 @@ export const CREATE_TABLES: readonly string[] = [
     version ${TEXT} NOT NULL,
     summarized_through BIGINT NOT NULL,
     saved_at BIGINT NOT NULL,
+    time_travel ${TEXT},
     PRIMARY KEY (orchestrator, session_id, turn_index),
     KEY {checkpoint_session!} (session_id)
   ) ${OPTIONS}`,

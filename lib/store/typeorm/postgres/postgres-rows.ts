@@ -1,5 +1,6 @@
 import { type NewCheckpoint } from '../../../checkpoint/checkpoint.js';
 import { type NewMessage } from '../../../conversation/conversation.store.js';
+import { timeTravelOf } from '../../embedded/row-mapping.js';
 
 /** A row as `row_to_json` gives it: columns in snake case, bigint as a number. */
 export type SqlRow = Readonly<Record<string, string | number | null>>;
@@ -13,9 +14,9 @@ export function toRow<Row>(sql: SqlRow): Row {
 }
 
 /** A message as `append_messages` takes it. */
-export function toMessageArgs({ id, role, ...body }: NewMessage): Record<string, unknown> {
+export function toMessageArgs({ id, role, orchestrator, ...body }: NewMessage): Record<string, unknown> {
   const { content, name, metadata, toolCalls, toolCallId } = body;
-  return { id, role, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };
+  return { id, role, orchestrator, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };
 }
 
 /** A checkpoint as `append_checkpoint` takes it. */
@@ -31,6 +32,7 @@ export function toCheckpointArgs(checkpoint: NewCheckpoint): Record<string, unkn
     signature: checkpoint.signature,
     version: checkpoint.version,
     summarized_through: checkpoint.summarizedThrough,
+    time_travel: timeTravelOf(checkpoint),
   };
 }
 

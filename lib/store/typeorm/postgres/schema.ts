@@ -116,6 +116,7 @@ export const CREATE_TABLES: readonly string[] = [
     "version" text COLLATE "C" NOT NULL,
     "summarized_through" bigint NOT NULL,
     "saved_at" bigint NOT NULL,
+    "time_travel" text COLLATE "C",
     PRIMARY KEY ("orchestrator", "session_id", "turn_index")
   )`,
   'CREATE INDEX {checkpoint_session!} ON {checkpoint} ("session_id", "orchestrator", "turn_index")',

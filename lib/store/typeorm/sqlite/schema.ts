@@ -108,6 +108,7 @@ export const CREATE_TABLES: readonly string[] = [
       "version" text NOT NULL,
       "summarized_through" integer NOT NULL,
       "saved_at" integer NOT NULL,
+      "time_travel" text,
       PRIMARY KEY ("orchestrator", "session_id", "turn_index")
     )`,
   `CREATE INDEX {checkpoint_session!} ON {checkpoint} ("session_id")`,

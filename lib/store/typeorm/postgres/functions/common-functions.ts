@@ -47,7 +47,8 @@ export const COMMON_FUNCTIONS: readonly string[] = [
       SELECT COALESCE(max(position), 0) AS position FROM {message} WHERE session_id = of_session
     ), added AS (
       INSERT INTO {message} (session_id, position, id, turn_id, orchestrator, role, body, created_at)
-      SELECT of_session, last.position + draft.index, draft.value ->> 'id', of_turn, by_orchestrator,
+      SELECT of_session, last.position + draft.index, draft.value ->> 'id', of_turn,
+             CASE WHEN draft.value -> 'orchestrator' IS NULL THEN by_orchestrator ELSE draft.value ->> 'orchestrator' END,
              draft.value ->> 'role', draft.value ->> 'body', at
       FROM last, json_array_elements(messages) WITH ORDINALITY AS draft (value, index)
       RETURNING *

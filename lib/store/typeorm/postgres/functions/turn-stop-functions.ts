@@ -39,16 +39,19 @@ export const TURN_STOP_FUNCTIONS: readonly string[] = [
     END IF;
   END $$`,
 
-  // The body of the user's message, out of a turn's request. PostgreSQL reads no JSON that holds a NUL or half of a
-  // surrogate pair, so every escape is put away before it looks, and brought back in what it found.
+  // The body of the user's message, out of a turn's request; NULL when that is a command. PostgreSQL reads no JSON that
+  // holds a NUL or half of a surrogate pair, so every escape is put away before it looks, and brought back in what it found.
   String.raw`CREATE FUNCTION {user_message_body_v1}(request text) RETURNS text LANGUAGE plpgsql AS $$
   DECLARE
+    parsed json;
     input json;
     body text;
   BEGIN
     body := replace(replace(replace(request, E'\\\\', chr(1)), E'\\"', chr(2)), E'\\', chr(3));
     body := replace(replace(replace(body, chr(1), E'\\\\b'), chr(2), E'\\\\q'), chr(3), E'\\\\e');
-    input := body::json -> 'input';
+    parsed := body::json;
+    IF parsed -> 'command' IS NOT NULL THEN RETURN NULL; END IF;
+    input := parsed -> 'input';
     body := '{"content":' || COALESCE(input -> 'content', input -> 'text')::text
       || COALESCE(',"metadata":' || (input -> 'metadata')::text, '') || '}';
     RETURN replace(replace(replace(body, E'\\\\q', E'\\"'), E'\\\\e', E'\\'), E'\\\\b', E'\\\\');
@@ -57,10 +60,14 @@ export const TURN_STOP_FUNCTIONS: readonly string[] = [
   // Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays.
   `CREATE FUNCTION {stop_turn_v1}(turn {turn}, mode text, at bigint) RETURNS {turn} LANGUAGE plpgsql AS $$
   DECLARE
+    body text;
     said json;
   BEGIN
     IF mode = 'interrupt' THEN
-      said := json_build_object('id', turn.id || '.0', 'role', 'user', 'body', {user_message_body_v1}(turn.request));
+      body := {user_message_body_v1}(turn.request);
+    END IF;
+    IF body IS NOT NULL THEN
+      said := json_build_object('id', turn.id || '.0', 'role', 'user', 'body', body);
       PERFORM {append_messages_v1}(turn.session_id, json_build_array(said), turn.id, turn.orchestrator, at);
     END IF;
     RETURN {end_turn_v1}(turn, 'cancelled', at);

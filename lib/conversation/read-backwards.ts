@@ -1,0 +1,26 @@
+import { type ConversationLog } from './conversation.store.js';
+import { type Message } from './message.js';
+
+const PAGE = 100;
+
+/**
+ * The messages of a log before a position, page by page from the newest to the oldest, each page in order. A page is twice
+ * as long as the one before it.
+ * @param before left out: all that are there now
+ */
+export async function* readBackwards(
+  log: Pick<ConversationLog, 'window' | 'page'>,
+  sessionId: string,
+  before?: number,
+): AsyncGenerator<readonly Message[], void> {
+  let end = before ?? (await lastPosition(log, sessionId)) + 1;
+  for (let size = PAGE; end > 1; size *= 2) {
+    const after = Math.max(0, end - 1 - size);
+    yield await log.page(sessionId, { after, limit: end - 1 - after });
+    end = after + 1;
+  }
+}
+
+async function lastPosition(log: Pick<ConversationLog, 'window'>, sessionId: string): Promise<number> {
+  return (await log.window(sessionId, 1)).at(-1)?.position ?? 0;
+}

@@ -61,10 +61,12 @@ export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMes
 export { type TurnEnd, type TurnResult } from './turn/turn-result.js';
 export { TurnService } from './turn/turn.service.js';
 export { type TurnStream } from './turn/turn-stream.js';
+export { type CommandOptions, TurnService } from './turn/turn.service.js';
 export {
   type CancelMode,
   isTerminal,
   type Turn,
+  type TurnCommand,
   type TurnErrorRecord,
   type TurnInput,
   type TurnReply,
@@ -90,6 +92,7 @@ export {
   StateSchemaError,
   UnknownIntentError,
 } from './orchestrator/orchestrator.errors.js';
+export { NothingToUndoError, SessionNotEmptyError } from './orchestrator/time-travel.errors.js';
 export {
   type OrchestratorExecuteOptions,
   OrchestratorHandle,

@@ -20,6 +20,8 @@ export class SessionNotEmptyError extends SessionsError {
   readonly permanent = true;
 
   constructor(readonly sessionId: string) {
-    super(`Session ${sessionId} is in use already. Fork into a new one: leave newSessionId out, or give an id that is free.`);
+    super(
+      `Session ${sessionId} is in use already. Fork into a new one: leave newSessionId out, or give an id that is free.`,
+    );
   }
 }

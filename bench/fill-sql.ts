@@ -19,7 +19,7 @@ export function fillStatements(sql: PopulationSql, filledAt: number, numbers: st
       SELECT ${turn}, ${sql.id}, 1, '${ORCHESTRATOR}', '${VERSION}', ${sql.request}, '{}', '${FIRST_KEY}', '${FIRST_HASH}',
       'awaiting-input', 0, 0, ${sql.reply}, ${last}, ${last}, ${last}, ${fence} FROM ${numbers}`,
     `agent_checkpoint SELECT '${ORCHESTRATOR}', ${sql.id}, 0, ${turn}, NULL, ${sql.checkpoint}, '["status"]', 'signature',
-      '${VERSION}', 0, ${last} FROM ${numbers}`,
+      '${VERSION}', 0, ${last}, NULL FROM ${numbers}`,
     `agent_message SELECT ${sql.id}, 1, ${turn} || '.0', ${turn}, '${ORCHESTRATOR}', 'user', ${sql.question}, ${last}
       FROM ${numbers}`,
     `agent_message SELECT ${sql.id}, 2, ${turn} || '.1', ${turn}, '${ORCHESTRATOR}', 'assistant', ${sql.answer}, ${last}

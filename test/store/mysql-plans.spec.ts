@@ -194,7 +194,7 @@ const DEEP_FILL: readonly string[] = [
    SELECT CONCAT('deep-', n), 'deep', n + 1, 'desk', '1', '{"input":{"text":""}}', '{}', CONCAT('key-', n), '',
      'completed', 0, ${START}, ${START}`,
   `{turn_event} SELECT 'turn-7', n + 2, 1, n + 2, '[{"type":"delta","data":1}]'`,
-  `{checkpoint} SELECT 'desk', 'deep', n, NULL, NULL, '{}', '[]', '', '1', 0, ${START}`,
+  `{checkpoint} SELECT 'desk', 'deep', n, NULL, NULL, '{}', '[]', '', '1', 0, ${START}, NULL`,
   `{message} SELECT 'deep', n + 1, 'message', NULL, NULL, 'user', '{"content":"hi"}', ${START}`,
 ];
 
@@ -213,7 +213,7 @@ const FILL: readonly string[] = [
   `{turn_event} SELECT CONCAT('turn-', n), 1, 1, 1, '[{"type":"delta","data":1}]'`,
   "{step} SELECT CONCAT('turn-', n), 0, 'answer', 'look up', 0, '1'",
   "{signal} SELECT CONCAT('turn-', n), 'go', '1'",
-  `{checkpoint} SELECT 'desk', CONCAT('p-', n), 0, CONCAT('turn-', n), NULL, '{}', '[]', '', '1', 0, ${START}`,
+  `{checkpoint} SELECT 'desk', CONCAT('p-', n), 0, CONCAT('turn-', n), NULL, '{}', '[]', '', '1', 0, ${START}, NULL`,
   `{message} SELECT CONCAT('p-', n), 1, 'message', CONCAT('turn-', n), 'desk', 'user', '{"content":"hi"}', ${START}`,
   `{document} SELECT 'n', 'c', CONCAT('p-', n), 'k', '1', '[]', 1, n, n, IF(n % 2 = 0, ${START}, NULL)`,
   "{lease} SELECT CONCAT('job-', n), 'me', 1, 0",

@@ -21,7 +21,7 @@ const FILL: readonly string[] = [
    FROM numbers, generate_series(1, 3) AS batch`,
   `INSERT INTO {step} SELECT 'turn-' || n, 0, 'answer', 'look up', 0, '1' FROM numbers`,
   `INSERT INTO {signal} SELECT 'turn-' || n, 'go', '1' FROM numbers`,
-  `INSERT INTO {checkpoint} SELECT 'desk', 'p-' || n, 0, 'turn-' || n, NULL, '{}', '[]', '', '1', 0, now.ms FROM numbers, now`,
+  `INSERT INTO {checkpoint} SELECT 'desk', 'p-' || n, 0, 'turn-' || n, NULL, '{}', '[]', '', '1', 0, now.ms, NULL FROM numbers, now`,
   `INSERT INTO {message} SELECT 'p-' || n, 1, 'message', 'turn-' || n, 'desk', 'user', '{"content":"hi"}', now.ms FROM numbers, now`,
   `INSERT INTO {document} (namespace, scope, session_id, key, value, batches, version, created_at, accessed_at, expires_at)
    SELECT 'n', 'c', 'p-' || n, 'k', '1', '[]', 1, 0, now.ms - n, CASE WHEN n % 2 = 0 THEN now.ms END FROM numbers, now`,

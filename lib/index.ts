@@ -59,9 +59,8 @@ export * from './turn/turn.errors.js';
 export { ExecuteOptions, SubmitOptions, type TurnInputLike, TurnListQuery, WaitOptions } from './turn/turn.inputs.js';
 export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './turn/turn-event.js';
 export { type TurnEnd, type TurnResult } from './turn/turn-result.js';
-export { TurnService } from './turn/turn.service.js';
-export { type TurnStream } from './turn/turn-stream.js';
 export { type CommandOptions, TurnService } from './turn/turn.service.js';
+export { type TurnStream } from './turn/turn-stream.js';
 export {
   type CancelMode,
   isTerminal,

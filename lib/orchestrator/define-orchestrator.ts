@@ -68,7 +68,12 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   );
   check(memory === undefined || isMemoryPort(memory), 'memory', NO_MEMORY);
   check(isMemoryScope(memoryScope), 'memoryScope', "must be 'session', 'user' or a function of the session.");
-  check(isPlainObject(on), 'on', 'must be an object of listeners by type of event.');
+  const listeners: unknown[] = isPlainObject(on) ? Object.values(on) : [on];
+  check(
+    listeners.every((listener) => typeof listener === 'function'),
+    'on',
+    'must be an object of listeners by type of event.',
+  );
 
   const definition = Object.freeze({
     name,

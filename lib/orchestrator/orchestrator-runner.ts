@@ -126,7 +126,7 @@ export class OrchestratorRunner extends TurnRunner {
     };
     const calls = new TurnCalls(attempt, windows(definition, claimed, tell), memo, tally, budget);
 
-    loop = new TurnLoop(definition, calls, memo, orchestration, tell, state);
+    loop = new TurnLoop(definition, calls, memo, tally, orchestration, tell, state);
     const endedBy = await loop.run();
     if (endedBy instanceof Parked) return endedBy;
     orchestration?.assertSound();
@@ -161,9 +161,15 @@ export class OrchestratorRunner extends TurnRunner {
     { id, sessionId }: Turn,
   ): (event: OrchestratorEventBody) => void {
     const about = { orchestrator: name, sessionId, turnId: id };
+    // Kept for the whole attempt: the news of the turn's end may have come by the store before its last events are told.
+    const own = this.contexts.listener(id);
+    let over = false;
     return (body) => {
+      // What a handler left running tells nobody any more.
+      if (over) return;
+      over = body.type === 'turn-settled';
       const event: OrchestratorEvent = { ...about, ...body };
-      const listeners = [on[body.type], this.contexts.listener(id)] as (TurnListener | undefined)[];
+      const listeners = [on[body.type], own] as (TurnListener | undefined)[];
       for (const listener of listeners) {
         if (!listener) continue;
         // Inside a promise, so that an async listener's rejection is caught as well.

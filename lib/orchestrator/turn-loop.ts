@@ -12,6 +12,7 @@ import { type Called, elapsed, type TurnCalls } from './turn-calls.js';
 import { advance, begin, type TurnProgress } from './turn-progress.js';
 import { type DecisionReport, type EndedBy, type IntentReport, type IterationReport } from './turn-report.js';
 import { type TurnSteps } from './turn-steps.js';
+import { type TalliedUsage, type UsageTally } from './usage-tally.js';
 
 const MAX_REPORTED_TEXT = 1000;
 /** What the cut may leave of a surrogate pair. */
@@ -22,6 +23,7 @@ interface Iteration extends IterationReport {
   readonly outcomes: readonly IntentOutcome[];
   /** What it did with the orchestrator's plan. */
   readonly entries: readonly OrchestrationEntry[];
+  readonly usages: readonly TalliedUsage[];
 }
 
 /** One attempt at a turn: decide, dispatch, merge and evaluate, once or until it is done (BOT-04, BOT-05). */
@@ -35,6 +37,7 @@ export class TurnLoop {
     private readonly definition: OrchestratorDefinition,
     private readonly calls: TurnCalls,
     private readonly memo: TurnSteps,
+    private readonly tally: UsageTally,
     private readonly orchestration: TurnOrchestration | null,
     private readonly tell: (event: OrchestratorEventBody) => void,
     state: JsonObject,
@@ -54,9 +57,9 @@ export class TurnLoop {
   /** Of what is over so far, and of a decision that was not carried out. */
   get reports(): readonly IterationReport[] {
     const several = this.iterations.length > 1 || this.iterations.some(({ intents }) => intents.length > 1);
-    const done = this.iterations.map(({ outcomes: _, entries: __, intents, ...report }) => ({
+    const done = this.iterations.map(({ outcomes: _, entries: __, usages: ___, intents, ...report }) => ({
       ...report,
-      intents: several ? intents : intents.map(({ text: ___, ...rest }) => rest),
+      intents: several ? intents : intents.map(({ text: ____, ...rest }) => rest),
     }));
     return this.pending ? [...done, { decision: this.pending, intents: [] }] : done;
   }
@@ -67,7 +70,7 @@ export class TurnLoop {
       const stored = iterate ? this.memo.find(keyOf(number)) : undefined;
       const iteration = stored === undefined ? await this.iterate(number) : (stored as unknown as Iteration);
       if (iteration instanceof Parked) return iteration;
-      if (stored !== undefined) this.orchestration?.replay(iteration.entries);
+      if (stored !== undefined) this.replay(iteration);
       this.iterations.push(iteration);
       this.pending = null;
       this.current = advance(this.current, iteration.outcomes, iteration.evaluation);
@@ -76,6 +79,12 @@ export class TurnLoop {
       if (number + 1 === maxIterations) return 'max-iterations';
       if (stored === undefined) await this.memo.save(keyOf(number), iteration as unknown as JsonValue);
     }
+  }
+
+  /** An earlier attempt ran it. */
+  private replay({ entries, usages }: Iteration): void {
+    this.orchestration?.replay(entries);
+    this.tally.replay(usages);
   }
 
   private endOf({ decision, evaluation }: Iteration): EndedBy | null {
@@ -88,6 +97,7 @@ export class TurnLoop {
   private async iterate(number: number): Promise<Iteration | Parked> {
     const startedAt = performance.now();
     const mark = this.orchestration?.mark() ?? 0;
+    const tallied = this.tally.mark();
     const decision = await this.decide(number);
     if (decision instanceof Parked) return decision;
     this.pending = decision;
@@ -107,6 +117,7 @@ export class TurnLoop {
       durationMs: elapsed(startedAt),
       outcomes,
       entries: this.orchestration?.since(mark) ?? [],
+      usages: this.tally.since(tallied),
     };
   }
 

@@ -4,22 +4,45 @@ import { type UsageReport } from './turn-report.js';
 /** Whose model it was. */
 export type UsageRole = 'router' | 'intents' | 'evaluate';
 
+export interface TalliedUsage {
+  readonly role: UsageRole;
+  readonly tokens: TokenUsage;
+}
+
 const NONE: TokenUsage = { promptTokens: 0, completionTokens: 0, totalTokens: 0 };
 
-/** The tokens of one attempt of a turn, by who took them. */
+/** The tokens of one turn, by who took them; of earlier attempts, what their complete iterations took. */
 export class UsageTally {
-  private readonly byRole: Partial<Record<UsageRole, TokenUsage>> = {};
+  private readonly journal: TalliedUsage[] = [];
 
   /** @throws InvalidInputError */
   add(role: UsageRole, usage: TokenUsageInput): TokenUsage {
     const tokens = toTokenUsage(usage);
-    this.byRole[role] = addUsage(this.byRole[role] ?? NONE, tokens);
+    this.journal.push({ role, tokens });
     return tokens;
+  }
+
+  mark(): number {
+    return this.journal.length;
+  }
+
+  since(mark: number): readonly TalliedUsage[] {
+    return this.journal.slice(mark);
+  }
+
+  replay(usages: readonly TalliedUsage[]): void {
+    this.journal.push(...usages);
   }
 
   /** `undefined` when no model was asked. */
   get report(): UsageReport | undefined {
-    const usages = Object.values(this.byRole);
-    return usages.length === 0 ? undefined : { ...usages.reduce(addUsage, NONE), ...this.byRole };
+    if (this.journal.length === 0) return undefined;
+    const byRole: Partial<Record<UsageRole, TokenUsage>> = {};
+    let total = NONE;
+    for (const { role, tokens } of this.journal) {
+      byRole[role] = addUsage(byRole[role] ?? NONE, tokens);
+      total = addUsage(total, tokens);
+    }
+    return { ...total, ...byRole };
   }
 }

@@ -93,6 +93,29 @@ describe('defineOrchestrator', () => {
     const shapes = [one, { ...one, name: 'y' }, { ...one, route: a }, { ...one, router: new AnyRouter() }];
     expect(new Set(shapes.map((shape) => defineOrchestrator(shape).signature)).size).toBe(4);
   });
+
+  it('BOT-22 the signature knows the loop, and neither code nor descriptions nor the numbers of a window', () => {
+    const loop = { name: 'x', intents: { a, b: a }, route: a, iterate: true };
+    const shapes = [
+      { ...loop, iterate: false },
+      loop,
+      { ...loop, evaluate: () => true },
+      { ...loop, initialIntent: 'b' },
+      { ...loop, maxIterations: 3 },
+    ];
+    const signatures = shapes.map((shape) => defineOrchestrator(shape).signature);
+    expect(new Set(signatures).size).toBe(5);
+    const other = {
+      route: () => 'b',
+      evaluate: () => false,
+      historyWindow: { router: 3, agents: 7 },
+      keepCheckpoints: 3,
+    };
+    expect(defineOrchestrator({ ...shapes[2], ...other, version: '9', maxStateBytes: 99 }).signature).toBe(
+      signatures[2],
+    );
+    expect(defineOrchestrator({ ...loop, maxIterations: 10 }).signature).toBe(signatures[1]);
+  });
 });
 
 describe('decorators', () => {

@@ -1,0 +1,146 @@
+import { Injectable } from '@nestjs/common';
+import {
+  defineOrchestrator,
+  Intent,
+  type JsonValue,
+  type MemorableTurn,
+  MemoryPort,
+  type MemoryQuery,
+  Orchestrator,
+  SessionsConfigurationError,
+  type TurnContext,
+  TurnFailedError,
+} from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+
+/** Remembers what was said, by scope. */
+@Injectable()
+class Notes extends MemoryPort {
+  readonly byScope = new Map<string, string[]>();
+  readonly remembered: MemorableTurn[] = [];
+
+  recall({ scope, input }: MemoryQuery): Promise<readonly JsonValue[]> {
+    if (input.text === 'no recall') return Promise.reject(new Error('the memory is away'));
+    return Promise.resolve([...(this.byScope.get(scope) ?? [])]);
+  }
+
+  remember(turn: MemorableTurn): Promise<void> {
+    this.remembered.push(turn);
+    if (turn.input.text === 'forget') return Promise.reject(new Error('full'));
+    this.byScope.set(turn.scope, [...(this.byScope.get(turn.scope) ?? []), turn.input.text]);
+    return Promise.resolve();
+  }
+}
+
+function deskOf(memory: MemoryPort, memoryScope?: 'user') {
+  return defineOrchestrator({
+    name: 'desk',
+    memory,
+    ...(memoryScope ? { memoryScope } : {}),
+    intents: {
+      answer: ({ memories, input }) => {
+        if (input.text === 'fails') throw new Error('not today');
+        return memories.map((memory) => memory as string).join();
+      },
+    },
+  });
+}
+
+describe.each(LIVE_STORES)('a memory over $name', ({ open }) => {
+  it('BOT-51 recalls before dispatch and remembers turns that have settled, per session', async () => {
+    const notes = new Notes();
+    const desk = deskOf(notes);
+    const app = await startApplication({ adapter: open(), orchestrators: [desk], turns: { retry: { attempts: 1 } } });
+    const [here, there] = [await app.session(), await app.session()];
+    const say = async (sessionId: string, text: string): Promise<string | null> => {
+      const before = notes.remembered.length;
+      const { reply } = await app.handle(desk).execute(text, { sessionId });
+      await eventually(() => notes.remembered.length > before);
+      return reply;
+    };
+    expect(await say(here, 'one')).toBe('');
+    expect(await say(here, 'two')).toBe('one');
+    expect(await say(there, 'three')).toBe('');
+    await rejection(app.handle(desk).execute('fails', { sessionId: here }), TurnFailedError);
+    expect(await say(here, 'four')).toBe('one,two');
+    expect(notes.remembered).toHaveLength(4);
+    expect(notes.remembered[1]).toMatchObject({
+      scope: `session:${here}`,
+      sessionId: here,
+      turnId: expect.any(String) as string,
+      input: { text: 'two' },
+      reply: 'one',
+      messages: [
+        { role: 'user', content: 'two' },
+        { role: 'assistant', content: 'one' },
+      ],
+    });
+  });
+
+  it('BOT-51 is shared by the sessions of a user only when that is asked for', async () => {
+    const notes = new Notes();
+    const desk = deskOf(notes, 'user');
+    const { handle, sessions } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const open_ = async (userId: string, workspaceId?: string): Promise<string> =>
+      (await sessions.create({ userId, ...(workspaceId ? { workspaceId } : {}) })).id;
+    const [ann, again, elsewhere, bob] = [
+      await open_('ann'),
+      await open_('ann'),
+      await open_('ann', 'acme'),
+      await open_('bob'),
+    ];
+    const answers: (string | null)[] = [];
+    for (const sessionId of [ann, again, elsewhere, bob]) {
+      const before = notes.remembered.length;
+      answers.push((await handle(desk).execute('hi', { sessionId })).reply);
+      await eventually(() => notes.remembered.length > before);
+    }
+    expect(answers).toEqual(['', 'hi', '', '']);
+  });
+});
+
+it('BOT-51 a recall that fails is an attempt that failed; what cannot be remembered is logged, and the turn stands', async () => {
+  const notes = new Notes();
+  const desk = deskOf(notes);
+  const errors: string[] = [];
+  const logger = { error: (text: string) => void errors.push(text), log: () => {}, warn: () => {} };
+  const { handle, session } = await startApplication({
+    orchestrators: [desk],
+    logger,
+    turns: { retry: { attempts: 1 } },
+  });
+  const sessionId = await session();
+  const error = await rejection(handle(desk).execute('no recall', { sessionId }), TurnFailedError);
+  expect(error.failure?.message).toBe('the memory is away');
+  expect(await handle(desk).execute('forget', { sessionId })).toMatchObject({ turnIndex: 0 });
+  await eventually(() => errors.some((text) => /has settled, and the memory did not take it/.test(text)));
+});
+
+it('BOT-51 a class is a provider of the application; its own scopes are the application’s to name', async () => {
+  @Orchestrator({ name: 'desk', memory: Notes, memoryScope: ({ userId }) => `team of ${userId}` })
+  class Desk {
+    @Intent()
+    answer({ memories }: TurnContext) {
+      return memories.map((memory) => memory as string).join();
+    }
+  }
+  const { handle, session, app } = await startApplication({ orchestrators: [Desk], providers: [Notes] });
+  await handle(Desk).execute('one', { sessionId: await session() });
+  const notes = app.get(Notes, { strict: false });
+  await eventually(() => notes.remembered.length === 1);
+  expect(await handle(Desk).execute('two', { sessionId: await session() })).toMatchObject({ reply: 'one' });
+  expect([...notes.byScope.keys()]).toEqual(['team of ann']);
+
+  const missing = await rejection(startApplication({ orchestrators: [Desk] }), SessionsConfigurationError);
+  expect(missing.message).toContain('Desk: its memory Notes is no provider.');
+});
+
+it.each([
+  ['memory must be a MemoryPort, an object with recall() and remember().', { memory: {} as never }],
+  ["memoryScope must be 'session', 'user' or a function of the session.", { memoryScope: 'team' as never }],
+  ['on must be an object of listeners by type of event.', { on: { routed: 7 } as never }],
+])('BOT-51 BOT-10 %s', (problem, extra) => {
+  const define = () => defineOrchestrator({ name: 'desk', intents: { a: () => 'a' }, ...extra });
+  expect(define).toThrow(`Orchestrator desk: ${problem}`);
+});

@@ -98,6 +98,13 @@ export {
   type OrchestratorSubmitOptions,
 } from './orchestrator/orchestrator-handle.js';
 export {
+  type OrchestratorTool,
+  type OrchestratorToolCall,
+  type OrchestratorToolInput,
+  type OrchestratorToolOptions,
+  type OrchestratorToolResult,
+} from './orchestrator/orchestrator-tool.js';
+export {
   type OrchestratorEvent,
   OrchestratorEvents,
   type OrchestratorEventType,

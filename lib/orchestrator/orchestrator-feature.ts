@@ -3,6 +3,7 @@ import { ModuleRef } from '@nestjs/core';
 import { findProvider, lazily } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type SessionManagerDefinition } from '../state/session-manager-feature.js';
+import { SessionStore } from '../session/session-store.service.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { getOrchestratorToken, type OrchestratorRef, orchestratorName } from './orchestrator.decorators.js';
@@ -39,8 +40,9 @@ export function handleProvider(orchestrator: OrchestratorRef): FactoryProvider<O
 
 function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
   const turns = findProvider(moduleRef, TurnService);
+  const sessions = findProvider(moduleRef, SessionStore);
   const commands = findProvider(moduleRef, OrchestratorCommands);
-  if (!turns || !commands) {
+  if (!turns || !sessions || !commands) {
     throw new SessionsConfigurationError(
       `The orchestrator ${name} has no SessionsModule.forRoot() to run in, or is used before the application has started. ` +
         "Import it once, in the application's root module.",
@@ -51,5 +53,5 @@ function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
   if (!definition || !events) {
     throw new SessionsConfigurationError(`The orchestrator ${name} is used before the application has started.`);
   }
-  return { definition, turns, commands, events };
+  return { definition, turns, sessions, commands, events };
 }

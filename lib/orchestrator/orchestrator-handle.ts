@@ -3,9 +3,12 @@ import { type TurnResult } from '../turn/turn-result.js';
 import { type TurnService } from '../turn/turn.service.js';
 import { type TurnStream } from '../turn/turn-stream.js';
 import { type Turn } from '../turn/turn.js';
+import { type SessionStore } from '../session/session-store.service.js';
 import { type OrchestratorCommands } from './orchestrator-commands.js';
+import { orchestratorTool, type OrchestratorTool, type OrchestratorToolOptions } from './orchestrator-tool.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEvent, type OrchestratorEvents, type OrchestratorEventType } from './orchestrator-events.js';
+import { type TurnContext } from './turn-context.js';
 
 /** The state type only documents: it ties a handle to its orchestrator in the reader's mind and in the editor. */
 export interface OrchestratorSubmitOptions<State> extends Omit<SubmitOptions, 'state' | 'onEvent'> {
@@ -24,6 +27,7 @@ export interface OrchestratorExecuteOptions<State> extends OrchestratorSubmitOpt
 export interface OrchestratorPlace {
   readonly definition: OrchestratorDefinition;
   readonly turns: TurnService;
+  readonly sessions: SessionStore;
   readonly commands: OrchestratorCommands;
   readonly events: OrchestratorEvents;
 }
@@ -70,6 +74,17 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
    */
   async resume(sessionId: string, options?: WaitOptions): Promise<TurnResult | null> {
     return this.find().turns.resume(this.name, sessionId, options);
+  }
+
+  /**
+   * This orchestrator as a tool for the model of another one: each call is a turn in a session that belongs to the caller's,
+   * whatever the model's arguments say (BOT-50). A retried turn gets the turns that its calls made before; cancelling it
+   * cancels them. Give it to the AI SDK's `generateText({ tools: { [tool.name]: tool } })` as it is, or call its `execute`.
+   * @param turn the one that calls. It keeps its place among `turns.concurrency` while it waits
+   * @throws InvalidInputError for the options
+   */
+  asTool(turn: Pick<TurnContext, 'id' | 'session' | 'signal'>, options?: OrchestratorToolOptions): OrchestratorTool {
+    return orchestratorTool(this.name, this.find, turn, options);
   }
 
   /**

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
+import { StoreUnavailableError } from '../common/sessions.error.js';
 import { toErrorRecord } from './turn-error-record.js';
 import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from './turn.errors.js';
 import { ATTEMPT, type NewTurnEvent } from './turn-event.js';
 import { TurnEventWriter } from './turn-event-writer.js';
 import { type AttemptAccount, Parked } from './turn-runner.js';
+import { TurnStoppedError } from './turn-stopped.error.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import {
   type ClaimedTurn,
@@ -262,14 +263,5 @@ export class TurnAttempt {
         await delay(pauseMs);
       }
     }
-  }
-}
-
-/** The reason of an attempt's AbortSignal. */
-export class TurnStoppedError extends SessionsError {
-  readonly code = 'TURN_STOPPED';
-
-  constructor(why: Stop['why'] | 'parked') {
-    super(`The turn was stopped: ${why}.`);
   }
 }

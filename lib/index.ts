@@ -58,6 +58,7 @@ export { type LaneCounts, LaneService } from './turn/lane.service.js';
 export * from './turn/turn.errors.js';
 export { ExecuteOptions, SubmitOptions, type TurnInputLike, TurnListQuery, WaitOptions } from './turn/turn.inputs.js';
 export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './turn/turn-event.js';
+export { type RecoveryCounts } from './turn/turn-recovery.js';
 export { type TurnEnd, type TurnResult } from './turn/turn-result.js';
 export { type CommandOptions, TurnService } from './turn/turn.service.js';
 export { type TurnStream } from './turn/turn-stream.js';

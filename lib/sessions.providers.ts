@@ -43,6 +43,7 @@ import { LaneReconciler } from './turn/lane-reconciler.service.js';
 import { StoredEvents } from './turn/stored-events.js';
 import { TurnContexts } from './turn/turn-contexts.js';
 import { type TurnQueue } from './turn/turn-queue.js';
+import { TurnRecovery } from './turn/turn-recovery.js';
 import { TurnRunner } from './turn/turn-runner.js';
 import { TurnRuntime } from './turn/turn-runtime.js';
 import { TurnService } from './turn/turn.service.js';
@@ -167,6 +168,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       stored: new StoredEvents(),
       queue,
       bell: new LaneBell(queue),
+      recovery: new TurnRecovery(),
       runner,
       contexts,
       settings: settings.turns,

@@ -19,6 +19,11 @@ export class LaneReconciler {
   async start(): Promise<void> {
     this.running = this.reconcile();
     await this.running;
+    const { resumed, skipped, failed } = this.runtime.recovery.counts;
+    if (resumed + skipped + failed === 0) return;
+    this.logger.log(
+      `Looked for turns that were left behind: ${resumed} resumed; ${skipped} lanes skipped, with nothing to resume; ${failed} failed to be read.`,
+    );
   }
 
   async stop(): Promise<void> {
@@ -37,8 +42,24 @@ export class LaneReconciler {
     if (!(await bell.isHeard())) return 0;
     const due = await ledger.due(BATCH);
     // All at once: while one after the other is rung on a slow queue, nobody would look for the next lost worker.
-    await Promise.all(due.map((sessionId) => bell.ring(sessionId)));
+    await Promise.all(
+      due.map(async (sessionId) => {
+        await this.count(sessionId);
+        await bell.ring(sessionId);
+      }),
+    );
     return due.length;
+  }
+
+  /** Before the ring: afterwards somebody is at it. */
+  private async count(sessionId: string): Promise<void> {
+    const { ledger, recovery } = this.runtime;
+    try {
+      recovery.found(await ledger.lane(sessionId));
+    } catch {
+      // One lane that cannot be read does not stop the look; whoever claims it says what is wrong.
+      recovery.failed();
+    }
   }
 
   private async reconcile(): Promise<void> {

@@ -6,6 +6,7 @@ import { InvalidInputError } from '../common/sessions.error.js';
 import { SessionNotFoundError } from '../session/session.errors.js';
 import { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
 import { type Lane, type LaneMode, type LanePage } from './lane.js';
+import { type RecoveryCounts } from './turn-recovery.js';
 import { type TurnRuntime } from './turn-runtime.js';
 
 /** Lanes that are read at once where all are walked through. */
@@ -33,6 +34,11 @@ export interface LaneCounts {
  */
 export class LaneService {
   constructor(private readonly runtime: TurnRuntime) {}
+
+  /** What this process has done about turns that others left behind, at its start and since; all zero where it runs no turns. */
+  get recovery(): RecoveryCounts {
+    return this.runtime.recovery.counts;
+  }
 
   /**
    * No turn is claimed from now on, in any process; with `all`, by no claim that begins from now on. What runs goes on, and

@@ -18,7 +18,7 @@ import { type CancelMode, type Turn, type TurnErrorRecord } from './turn.js';
 import { type RunningTurn, runningTurn } from './running-turn.js';
 import { compareVersions } from './compare-versions.js';
 import { interruptedMessages } from './user-message.js';
-import { backoffMs, isPermanent } from './turn-retry.js';
+import { backoffMs, isPermanent, longestBackoffMs } from './turn-retry.js';
 
 /** Between two tries of a store call, at most: the store must be found again before the lease is over. */
 const MAX_PAUSE_MS = 250;
@@ -28,7 +28,7 @@ export type AttemptOutcome =
   | { readonly type: 'settled'; readonly settled: SettledTurn }
   /** Back in its lane; ring after this time. */
   | { readonly type: 'returned'; readonly ringAfterMs: number | null }
-  /** Back in its lane for another process: this one does not know the orchestrator, or only an older version of it. */
+  /** Back in its lane for another process: this one does not know the orchestrator, or only a version that is too old. */
   | { readonly type: 'unknown' }
   /** Somebody else's now, or the store could not be told in time. Nothing was written. */
   | { readonly type: 'lost'; readonly error: unknown };
@@ -100,9 +100,21 @@ export class TurnAttempt {
   }
 
   private isKnown(): boolean {
-    const { orchestrator, version } = this.claimed.turn;
-    const known = this.runtime.runner.find(orchestrator);
-    return known !== undefined && compareVersions(known.version, version) >= 0;
+    const { turn, checkpoint } = this.claimed;
+    const known = this.runtime.runner.find(turn.orchestrator);
+    if (!known || compareVersions(known.version, turn.version) < 0) return false;
+    const isBehind = checkpoint !== null && compareVersions(known.version, checkpoint.version) < 0;
+    return !isBehind || turn.request.force === true || !this.isFresh();
+  }
+
+  /**
+   * Whether a worker of another version may still come for the turn: for as long as the longest pause between attempts. Where
+   * clocks disagree the turn is rather tried here.
+   */
+  private isFresh(): boolean {
+    const { startedAt = '' } = this.claimed.turn;
+    const age = Date.now() - Date.parse(startedAt);
+    return age >= 0 && age < longestBackoffMs(this.runtime.settings.retry);
   }
 
   /** Asks the handler to stop, and gives the turn back when it does. */

@@ -5,6 +5,11 @@ export function isPermanent(error: unknown): boolean {
   return typeof error === 'object' && error !== null && (error as { permanent?: unknown }).permanent === true;
 }
 
+/** Milliseconds: no pause between two attempts is longer. */
+export function longestBackoffMs({ backoff: { type, delayMs, maxDelayMs } }: RetrySettings): number {
+  return type === 'fixed' ? delayMs : maxDelayMs;
+}
+
 /**
  * Milliseconds before the next attempt. Exponential delays double with each failure up to `maxDelayMs` and are spread
  * over their upper half, so that what failed together does not come back together.

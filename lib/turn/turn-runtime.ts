@@ -4,6 +4,7 @@ import { type StoredEvents } from './stored-events.js';
 import { type TurnContexts } from './turn-contexts.js';
 import { type TurnEventLog } from './turn-event-log.js';
 import { type TurnQueue } from './turn-queue.js';
+import { type TurnRecovery } from './turn-recovery.js';
 import { type TurnRunner } from './turn-runner.js';
 import { type TurnSettings } from './turn.settings.js';
 import { type TurnHints, type TurnLedger } from './turn.store.js';
@@ -16,6 +17,7 @@ export abstract class TurnRuntime {
   abstract readonly stored: StoredEvents;
   abstract readonly queue: TurnQueue;
   abstract readonly bell: LaneBell;
+  abstract readonly recovery: TurnRecovery;
   abstract readonly runner: TurnRunner;
   abstract readonly contexts: TurnContexts;
   abstract readonly settings: TurnSettings;

@@ -3,10 +3,10 @@ import { hostname } from 'node:os';
 import { Logger } from '@nestjs/common';
 import { hashed } from '../common/log-id.js';
 import { emitActivity } from '../session/session-events.js';
+import { compareVersions } from './compare-versions.js';
 import { TurnAttempt } from './turn-attempt.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type ClaimedTurn, type ClaimRequest, type SettledTurn } from './turn.store.js';
-import { type Turn } from './turn.js';
 
 /** A visit ends after this long even when fewer turns than `maxTurnsPerVisit` ran. */
 const MAX_VISIT_MS = 100;
@@ -113,7 +113,7 @@ export class TurnWorker {
         if (outcome.ringAfterMs !== null) await this.runtime.bell.ring(sessionId, outcome.ringAfterMs);
         return null;
       case 'unknown':
-        this.warnUnknown(claimed.turn);
+        this.warnUnknown(claimed);
         return null;
       case 'lost':
         this.logger.warn(
@@ -125,7 +125,9 @@ export class TurnWorker {
   }
 
   /** Once for each, not at every offer. */
-  private warnUnknown({ orchestrator, version }: Turn): void {
+  private warnUnknown({ turn, checkpoint }: ClaimedTurn): void {
+    const { orchestrator } = turn;
+    const version = newer(turn.version, checkpoint?.version ?? turn.version);
     const wanted = `${orchestrator} ${version}`;
     if (this.unknown.has(wanted)) return;
     this.unknown.add(wanted);
@@ -166,6 +168,10 @@ export class TurnWorker {
       `Turn ${hashed(turnId)} failed after ${attempts} attempt${attempts === 1 ? '' : 's'}; its record has the error.`,
     );
   }
+}
+
+function newer(a: string, b: string): string {
+  return compareVersions(a, b) < 0 ? b : a;
 }
 
 function stackOf(error: unknown): string {

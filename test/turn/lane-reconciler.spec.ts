@@ -3,6 +3,7 @@ import { Logger } from '@nestjs/common';
 import { createSessionStore, LaneService, memoryAdapter, type TurnLedger } from 'nestjs-agent-sessions';
 import { LaneBell } from '../../lib/turn/lane-bell.js';
 import { LaneReconciler } from '../../lib/turn/lane-reconciler.service.js';
+import { TurnRecovery } from '../../lib/turn/turn-recovery.js';
 import { type TurnRuntime } from '../../lib/turn/turn-runtime.js';
 import { turnRequest } from '../support/ledger-requests.js';
 
@@ -17,7 +18,11 @@ it('TRN-21 a slow queue does not keep the reconciler from looking again', async 
     await delay(50);
     rung.push(sessionId);
   };
-  const reconciler = new LaneReconciler({ ledger, bell: new LaneBell({ ring }) } as TurnRuntime);
+  const reconciler = new LaneReconciler({
+    ledger,
+    bell: new LaneBell({ ring }),
+    recovery: new TurnRecovery(),
+  } as TurnRuntime);
 
   const startedAt = performance.now();
   expect(await reconciler.ringDue()).toBe(100);
@@ -32,10 +37,14 @@ it('TRN-21 a process whose queue does not answer leaves the lanes to others, unt
   const answer = async (): Promise<void> => {
     if (!answers) throw new Error('away');
   };
-  const deaf = new LaneReconciler({ ledger, bell: new LaneBell({ ring: answer, ping: answer }) } as TurnRuntime);
+  const deaf = new LaneReconciler({
+    ledger,
+    bell: new LaneBell({ ring: answer, ping: answer }),
+    recovery: new TurnRecovery(),
+  } as TurnRuntime);
   const rung: string[] = [];
   const bell = new LaneBell({ ring: async (sessionId) => void rung.push(sessionId) });
-  const other = new LaneReconciler({ ledger, bell } as TurnRuntime);
+  const other = new LaneReconciler({ ledger, bell, recovery: new TurnRecovery() } as TurnRuntime);
 
   // It cannot know before it has tried.
   await deaf.ringDue();
@@ -60,7 +69,7 @@ it('TRN-21 a queue that answers but takes no rings is told of once, and rung aga
     if (isFull) throw new Error('out of memory');
   };
   const bell = new LaneBell({ ring, ping: async () => undefined });
-  const reconciler = new LaneReconciler({ ledger, bell } as TurnRuntime);
+  const reconciler = new LaneReconciler({ ledger, bell, recovery: new TurnRecovery() } as TurnRuntime);
   try {
     for (const outage of [1, 2]) {
       isFull = true;
@@ -82,7 +91,12 @@ it('TRN-11 the reconciler rings for every lane that is due, however many wait fo
   const { ledger, lanes } = await forgottenLanes(1200);
   const rung: string[] = [];
   const bell = new LaneBell({ ring: async (sessionId) => void rung.push(sessionId) });
-  const reconciler = new LaneReconciler({ ledger, bell, settings: { reconcileMs: 3_600_000 } } as TurnRuntime);
+  const reconciler = new LaneReconciler({
+    ledger,
+    bell,
+    recovery: new TurnRecovery(),
+    settings: { reconcileMs: 3_600_000 },
+  } as TurnRuntime);
 
   await reconciler.start();
   await reconciler.stop();

@@ -237,6 +237,7 @@ describe.each(LASTING_STORES)('an orchestrator as a tool over $name', ({ create 
     const second = await startDesk(open, async (ask) => (await ask().execute({ input: 'wait' }, call('c1'))).reply);
     second.release();
     expect(await second.app.turns.result(id)).toMatchObject({ reply: 'wait (0)' });
+    expect(await second.app.turns.get(id)).toMatchObject({ failures: 0 });
     expect(await second.app.turns.list({ sessionId: `${sessionId}/expert` })).toMatchObject([
       { status: 'awaiting-input', failures: 0 },
     ]);
@@ -280,6 +281,7 @@ async function startDesk(
 ) {
   const asked: string[] = [];
   const { pass, open: release } = gate();
+  const started = gate();
   const expert = defineOrchestrator({
     name: 'expert',
     intents: {
@@ -297,6 +299,7 @@ async function startDesk(
     name: 'desk',
     intents: {
       ask: async (turn) => {
+        await started.pass();
         const ask: Ask = (session = turn.session) => bind({ ...turn, session }, options);
         return (await work(ask, otherId, turn)) as string;
       },
@@ -308,6 +311,7 @@ async function startDesk(
     turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } } },
   });
   const otherId = await app.session();
+  started.open();
   const say = (sessionId: string, text = 'hi') => app.handle(desk).execute(text, { sessionId });
   return { app, say, bind, asked, release, otherId };
 }

@@ -1,0 +1,144 @@
+import {
+  defineOrchestrator,
+  type OrchestratorConfig,
+  type OrchestratorDefinition,
+  OrchestratorDriftError,
+  reply,
+  type SessionsAdapter,
+  type TurnLedger,
+} from 'nestjs-agent-sessions';
+import { mintId } from '../../lib/common/ids.js';
+import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
+import { eventually } from '../support/eventually.js';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { type Application, LASTING_STORES, rejection, startApplication } from '../support/running-application.js';
+
+interface Desk {
+  seen?: string[];
+  texts?: string[];
+}
+
+/** As it was: keeps what was said under `seen`. */
+const former = deskOf({ version: '1' }, ({ seen = [] }, text) => ({ seen: [...seen, text] }));
+
+/** As it is: `texts`. */
+const present = deskOf(
+  {
+    version: '2',
+    migrations: [{ from: '1', to: '2', migrate: ({ seen }) => ({ texts: seen }) }],
+  },
+  ({ texts = [] }, text) => ({ texts: [...texts, text] }),
+);
+
+describe.each(LASTING_STORES)('another version while a turn is in flight, over $name', ({ create }) => {
+  it('BOT-35 BOT-24 the turn of the former version is continued by the present one, on a migrated state', async () => {
+    const open = create();
+    const sessionId = await leave(open, former, 'interrupted');
+    const app = await startApplication({ adapter: open(), orchestrators: [present] });
+    await app.handle(present).execute('after', { sessionId });
+    const [, interrupted, after] = await app.turns.list({ sessionId });
+    expect(interrupted).toMatchObject({ status: 'awaiting-input', turnIndex: 1, version: '1' });
+    expect(after).toMatchObject({ turnIndex: 2 });
+    expect((await app.checkpoints.load('desk', sessionId))?.state).toEqual({
+      texts: ['first', 'interrupted', 'after'],
+    });
+  });
+
+  it('BOT-35 without a way from there it fails with a typed error, and the session goes on when it is adopted', async () => {
+    const open = create();
+    const sessionId = await leave(open, former, 'interrupted');
+    const other = defineOrchestrator<Desk>({
+      name: 'desk',
+      version: '2',
+      route: () => 'tell',
+      intents: { tell: ({ state }) => reply(`had ${JSON.stringify(state)}`), more: () => 'more' },
+    });
+    const app = await startApplication({ adapter: open(), orchestrators: [other] });
+    await eventually(async () => (await app.turns.list({ sessionId }))[1].status === 'failed');
+    const [, { id }] = await app.turns.list({ sessionId });
+    await rejection(app.turns.result(id), OrchestratorDriftError);
+    await rejection(app.handle(other).execute('plain', { sessionId }), OrchestratorDriftError);
+    const adopted = await app.handle(other).execute('adopt', { sessionId, force: true });
+    expect(adopted).toMatchObject({ turnIndex: 1, reply: 'had {"seen":["first"]}' });
+    expect(await app.handle(other).execute('on', { sessionId })).toMatchObject({ turnIndex: 2 });
+  });
+
+  it('BOT-35 rolled back: a session of the newer version is refused at last, and goes on where that version is back', async () => {
+    const open = create();
+    const sessionId = await leave(open, present, null);
+    // A pause of a moment: nobody newer comes.
+    const turns = { retry: { attempts: 2, backoff: { type: 'fixed', delayMs: 1 } } } as const;
+    const back = await startApplication({ adapter: open(), orchestrators: [former], turns });
+    const error = await rejection(back.handle(former).execute('lost', { sessionId }), OrchestratorDriftError);
+    expect(error.message).toContain('a newer version of the orchestrator (2, here 1)');
+    expect((await back.turns.list({ sessionId }))[1]).toMatchObject({ status: 'failed', failures: 2 });
+    await back.close();
+    const again = await startApplication({ adapter: open(), orchestrators: [present] });
+    expect(await again.handle(present).execute('found', { sessionId })).toMatchObject({ turnIndex: 1 });
+    expect((await again.checkpoints.load('desk', sessionId))?.state).toEqual({ texts: ['first', 'found'] });
+  });
+});
+
+it.each(LASTING_STORES.filter(({ name }) => name !== 'sqlite'))(
+  'BOT-35 BOT-24 while both versions are deployed, over $name: the former one leaves what it cannot read to the other, uncounted',
+  async ({ create }) => {
+    const open = create();
+    const sessionId = await leave(open, present, null);
+    const told: string[] = [];
+    const warn = (line: unknown): void => void told.push(String(line));
+    const adapter = open();
+    let releases = 0;
+    const release: TurnLedger['release'] = async (...args) => {
+      releases += 1;
+      return adapter.turns.release(...args);
+    };
+    const old = await startApplication({
+      adapter: { ...adapter, turns: Object.assign(Object.create(adapter.turns) as TurnLedger, { release }) },
+      orchestrators: [former],
+      logger: { log: warn, warn, error: warn },
+    });
+    const { id } = await old.handle(former).submit('by the former', { sessionId });
+    // More often than a turn is attempted.
+    await eventually(() => releases > 3);
+    expect(told.filter((line) => line.includes('version 2 or newer'))).toHaveLength(1);
+    const next = await startApplication({
+      adapter: open(),
+      orchestrators: [present],
+      turns: { queue: new InProcessQueue(4) },
+    });
+    expect(await next.turns.result(id)).toMatchObject({ turnIndex: 1 });
+    expect(await next.turns.get(id)).toMatchObject({ failures: 0 });
+    expect((await next.checkpoints.load('desk', sessionId))?.state).toEqual({ texts: ['first', 'by the former'] });
+  },
+);
+
+/** An orchestrator that adds each text to its state. */
+function deskOf(
+  options: Pick<OrchestratorConfig<Desk>, 'version' | 'migrations'>,
+  add: (state: Readonly<Desk>, text: string) => Desk,
+): OrchestratorDefinition<Desk> {
+  return defineOrchestrator<Desk>({
+    name: 'desk',
+    ...options,
+    intents: { note: ({ state, input }) => add(state, input.text) },
+  });
+}
+
+/** A process that settled one turn of a session and was killed in the next one. @param text of that one; `null`: there is none */
+async function leave(
+  open: () => SessionsAdapter,
+  desk: OrchestratorDefinition<Desk>,
+  text: string | null,
+): Promise<string> {
+  const app: Application = await startApplication({ adapter: open(), orchestrators: [desk] });
+  const sessionId = await app.session();
+  await app.handle(desk).execute('first', { sessionId });
+  await app.close();
+  if (text === null) return sessionId;
+  const adapter = open();
+  await adapter.init?.();
+  await adapter.turns.accept(turnRequest(mintId(), { sessionId, version: desk.version, request: { input: { text } } }));
+  await adapter.turns.claim(sessionId, claimRequest(mintId(), { leaseMs: 150 }));
+  await adapter.close?.();
+  return sessionId;
+}

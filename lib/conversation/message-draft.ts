@@ -6,7 +6,7 @@ import { type MessageDraft, type MessageRole } from './message.js';
 const ROLES: readonly MessageRole[] = ['system', 'user', 'assistant', 'tool'];
 const KEYS = ['role', 'content', 'name', 'metadata', 'toolCalls', 'toolCallId', 'id'];
 /** What the log adds to a message. */
-const LOG_KEYS = ['position', 'createdAt', 'orchestrator', 'turnId'];
+const LOG_KEYS = ['position', 'createdAt', 'orchestrator', 'turnId', 'replaces'];
 
 /**
  * Checks and copies messages that come from a handler or a caller.

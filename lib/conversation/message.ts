@@ -39,4 +39,12 @@ export interface Message extends MessageDraft {
   /** Who spoke, and in which turn; absent on messages that no turn wrote. */
   readonly orchestrator?: string;
   readonly turnId?: string;
+  /** On a summary, which stands for the messages at these positions: they are still in the log. */
+  readonly replaces?: MessageSpan;
+}
+
+/** A stretch of a log, both ends included. */
+export interface MessageSpan {
+  readonly from: number;
+  readonly through: number;
 }

@@ -1,0 +1,92 @@
+import { isPlainObject } from '../common/json.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { type TokenUsage, type TokenUsageInput } from '../orchestration/token-usage.js';
+import { type Message, type MessageSpan } from './message.js';
+
+const MAX_THRESHOLD = 1_000_000_000;
+const MAX_KEEP = 1000;
+
+/** Whose conversation is summarized, and for whom. */
+export interface CompactionInfo {
+  readonly sessionId: string;
+  /** Whose policy it is. */
+  readonly orchestrator: string;
+  /** Aborted when the application stops, or another process has taken the session over. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Writes the summary that stands for the messages from then on.
+ * @param messages the summary before, when there is one, then the messages that are replaced: at most 200
+ * @returns a text, with the tokens that it took if you like; an empty one is a failure
+ */
+export type Summarizer = (
+  messages: readonly Message[],
+  info: CompactionInfo,
+) => Summary | string | Promise<Summary | string>;
+
+export interface Summary {
+  readonly text: string;
+  readonly usage?: TokenUsageInput;
+}
+
+/** What was compacted, for a store of the application's own. */
+export interface Compaction {
+  /** Grows with each of the session. After a crash one may come again, with another summary. */
+  readonly number: number;
+  readonly summary: string;
+  /** The positions of the log that it stands for, those of the summary before included. */
+  readonly replaces: MessageSpan;
+  readonly usage?: TokenUsage;
+}
+
+/** When a conversation is compacted, and how (BOT-41 to BOT-43). */
+export interface CompactionOptions {
+  /** Compacts once more turns than this are not behind a summary. Without a threshold it is done by command only. */
+  readonly afterTurns?: number;
+  /** Compacts once the messages that are not behind a summary take more tokens than this; those that were loaded count. */
+  readonly afterTokens?: number;
+  /** The last messages, which stay as they are; some more where a tool call would be cut from its results. Default 6. */
+  readonly keep?: number;
+  /** Required, unless a method has `@Summarize()`. */
+  readonly summarize?: Summarizer;
+  /**
+   * Applies it to a store of the application's own. Windows are then read from the whole log as before. What it throws is a
+   * failure, and it is tried again.
+   */
+  readonly onCompact?: (compaction: Compaction, info: CompactionInfo) => unknown;
+}
+
+/** Checked, with every default filled in. */
+export interface CompactionPolicy extends CompactionOptions {
+  readonly keep: number;
+  readonly summarize: Summarizer;
+}
+
+/**
+ * @param method the orchestrator's method with `@Summarize()`
+ * @throws SessionsConfigurationError naming the orchestrator and the field that is wrong, above all a missing summarizer (BOT-42)
+ */
+export function toCompactionPolicy(orchestrator: string, options: CompactionOptions): CompactionPolicy {
+  const check = (ok: boolean, field: string, rule: string): void => {
+    if (!ok) throw new SessionsConfigurationError(`Orchestrator ${orchestrator}: compaction${field} ${rule}`);
+  };
+  check(isPlainObject(options), '', 'must be an object, for example { afterTurns: 20, keep: 6, summarize }.');
+  const { afterTurns, afterTokens, keep = 6, summarize, onCompact, ...unknown } = options;
+  const [stranger] = Object.keys(unknown);
+  check(stranger === undefined, `.${stranger}`, 'is not a known option.');
+  check(isThreshold(afterTurns), '.afterTurns', 'must be an integer of 1 or more.');
+  check(isThreshold(afterTokens), '.afterTokens', 'must be an integer of 1 or more.');
+  check(Number.isInteger(keep) && keep >= 0 && keep <= MAX_KEEP, '.keep', `must be an integer from 0 to ${MAX_KEEP}.`);
+  check(
+    typeof summarize === 'function',
+    '.summarize',
+    'must be a function that returns the summary, or a method with @Summarize(): without one there is nothing to put in the place of the messages.',
+  );
+  check(onCompact === undefined || typeof onCompact === 'function', '.onCompact', 'must be a function.');
+  return Object.freeze({ ...options, keep, summarize: summarize! });
+}
+
+function isThreshold(value: number | undefined): boolean {
+  return value === undefined || (Number.isInteger(value) && value >= 1 && value <= MAX_THRESHOLD);
+}

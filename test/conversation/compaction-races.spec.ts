@@ -1,0 +1,199 @@
+import { type Message, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { CompactionBusyError } from '../../lib/conversation/compaction.errors.js';
+import { type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
+import { eventually } from '../support/eventually.js';
+import { gate, LASTING_STORES, rejection } from '../support/running-application.js';
+import { headOf, listing, readThroughHead, speak, startProcess, task } from './compactors.js';
+
+/** Short enough to wait for. */
+const LEASE_MS = 300;
+
+describe.each(LASTING_STORES)('compaction by several processes over $name', ({ create }) => {
+  it('BOT-41 of processes that compact a session at once one does, and no message is summarized twice', async () => {
+    const connect = create();
+    const processes = await Promise.all([startProcess(connect()), startProcess(connect()), startProcess(connect())]);
+    const summarized: string[] = [];
+    let atOnce = 0;
+    let most = 0;
+    const summarize = async (messages: readonly Message[]): Promise<string> => {
+      most = Math.max(most, (atOnce += 1));
+      await new Promise(setImmediate);
+      summarized.push(...messages.filter(({ replaces }) => !replaces).map(({ content }) => String(content)));
+      atOnce -= 1;
+      return listing(messages);
+    };
+    for (let round = 1; round <= 5; round += 1) {
+      await speak(processes[0].adapter, 's', round * 4 - 3, round * 4);
+      const outcomes = await Promise.allSettled(
+        processes.map(({ compactor }) => compactor.compact(task('s', { summarize }))),
+      );
+      const results = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value.messages] : []));
+      const refused = outcomes.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []));
+      expect(results.filter((messages) => messages > 0)).toHaveLength(1);
+      expect(refused.every((error) => error instanceof CompactionBusyError)).toBe(true);
+    }
+
+    expect(most).toBe(1);
+    expect(summarized).toEqual(Array.from({ length: 18 }, (_, index) => `${index + 1}`));
+    expect((await headOf(processes[0].adapter, 's')).number).toBe(5);
+  });
+
+  it('BOT-41 a command while the session is compacted is refused, in this process and in another one', async () => {
+    const connect = create();
+    const [first, second] = await Promise.all([startProcess(connect()), startProcess(connect())]);
+    await speak(first.adapter, 's', 1, 6);
+    const { begun, free, summarize } = slow();
+    const compacting = first.compactor.compact(task('s', { summarize }));
+    await begun.pass();
+    await rejection(first.compactor.compact(task('s')), CompactionBusyError);
+    await rejection(second.compactor.compact(task('s')), CompactionBusyError);
+    await rejection(second.compactor.restore('s'), CompactionBusyError);
+    free.open();
+    expect(await compacting).toMatchObject({ messages: 4 });
+    expect(await second.compactor.restore('s')).toEqual({ through: 0 });
+  });
+
+  it('BOT-41 the session stays held for as long as the summarizer takes', async () => {
+    const connect = create();
+    const first = await startProcess(connect(), { leaseMs: LEASE_MS });
+    const second = await startProcess(connect());
+    await speak(first.adapter, 's', 1, 6);
+    const { begun, free, summarize } = slow();
+    const compacting = first.compactor.compact(task('s', { summarize }));
+    await begun.pass();
+    const until = async (): Promise<number> => Date.parse((await headOf(first.adapter, 's')).lease?.until ?? '');
+    const firstEnd = await until();
+    await eventually(async () => (await until()) > firstEnd + 2 * LEASE_MS);
+    await rejection(second.compactor.compact(task('s')), CompactionBusyError);
+    free.open();
+    expect(await compacting).toMatchObject({ messages: 4 });
+  });
+
+  it('BOT-41 a process that was frozen loses the session, stops its summarizer and changes nothing any more', async () => {
+    const connect = create();
+    const frozen = connect();
+    const store = faulty(frozen);
+    const first = await startProcess(frozen, { state: store.state, leaseMs: LEASE_MS });
+    const second = await startProcess(connect());
+    await speak(second.adapter, 's', 1, 6);
+    const { begun, free, summarize, stopped } = slow();
+    const told = rejection(first.compactor.compact(task('s', { summarize })), CompactionBusyError);
+    await begun.pass();
+    store.freeze();
+    const result = await eventually(() => second.compactor.compact(task('s')).catch(() => null));
+    store.thaw();
+    await told;
+    free.open();
+
+    await eventually(stopped);
+    expect(result).toMatchObject({ messages: 4 });
+    expect(first.events).toMatchObject([{ type: 'compaction-failed', failures: 0 }]);
+    expect(await readThroughHead(second.adapter, 's')).toEqual(['1 2 3 4', '5', '6']);
+    expect(await headOf(second.adapter, 's')).toMatchObject({ number: 1, lease: null, failure: null });
+  });
+
+  it('BOT-41 a process that dies before or after any write leaves a session that the next one compacts', async () => {
+    const connect = create();
+    const after = await startProcess(connect());
+    // Dies in the nth call of the store: before it is done, or before it is told so.
+    for (const done of [false, true]) {
+      for (let dies = 1; ; dies += 1) {
+        const sessionId = `dies-${dies}-${done}`;
+        await speak(after.adapter, sessionId, 1, 6);
+        const adapter = connect();
+        const store = faulty(adapter);
+        store.dieAt(dies, done);
+        const first = await startProcess(adapter, { state: store.state, leaseMs: 100 });
+        const finished = first.compactor.compact(task(sessionId)).then(
+          () => true,
+          () => false,
+        );
+        const survived = await Promise.race([finished, store.died.then(() => false)]);
+        const result = await eventually(() => after.compactor.compact(task(sessionId)).catch(() => null));
+        const head = await headOf(after.adapter, sessionId);
+        expect(await readThroughHead(after.adapter, sessionId)).toEqual(['1 2 3 4', '5', '6']);
+        expect(head).toMatchObject({ number: 1, through: 4, lease: null });
+        store.bury();
+        if (survived) {
+          expect(result).toMatchObject({ messages: 0 });
+          // Reads, takes, keeps the head before, applies, lets go.
+          expect(dies).toBeGreaterThan(5);
+          break;
+        }
+      }
+    }
+  });
+
+  it('BOT-41 turns go on while the session is compacted, and what they add stays', async () => {
+    const connect = create();
+    const first = await startProcess(connect());
+    await speak(first.adapter, 's', 1, 6);
+    const { begun, free, summarize } = slow();
+    const compacting = first.compactor.compact(task('s', { summarize }));
+    await begun.pass();
+    await speak(first.adapter, 's', 7, 9);
+    free.open();
+    await compacting;
+    expect(await readThroughHead(first.adapter, 's')).toEqual(['1 2 3 4', '5', '6', '7', '8', '9']);
+  });
+});
+
+/** A summarizer that begins and goes on when a test says so. */
+function slow() {
+  const begun = gate();
+  const free = gate();
+  let stopped = false;
+  const summarize = async (messages: readonly Message[], { signal }: CompactionInfo): Promise<string> => {
+    begun.open();
+    await free.pass();
+    stopped = signal.aborted;
+    return listing(messages);
+  };
+  return { begun, free, summarize, stopped: () => stopped };
+}
+
+/** The store of a process that is frozen or dies: none of its calls is answered from then on. */
+function faulty({ state }: SessionsAdapter) {
+  let thawed = Promise.resolve();
+  let open = (): void => undefined;
+  let calls = 0;
+  let deadline = { at: Infinity, done: false };
+  let tellDied!: () => void;
+  const died = new Promise<void>((resolve) => {
+    tellDied = resolve;
+  });
+  let bury!: () => void;
+  const buried = new Promise<never>((_, reject) => {
+    bury = () => reject(new Error('This process is dead.'));
+  });
+  buried.catch(() => undefined);
+  const never = (): Promise<never> => {
+    tellDied();
+    return buried;
+  };
+  const call = async <T>(work: () => Promise<T>): Promise<T> => {
+    await thawed;
+    calls += 1;
+    if (calls > deadline.at || (calls === deadline.at && !deadline.done)) return never();
+    const result = await work();
+    return calls === deadline.at ? never() : result;
+  };
+  return {
+    died,
+    /** What is left of a dead process ends. */
+    bury: (): void => bury(),
+    freeze: (): void => {
+      thawed = new Promise((resolve) => {
+        open = resolve;
+      });
+    },
+    thaw: (): void => open(),
+    dieAt: (at: number, done: boolean): void => {
+      deadline = { at, done };
+    },
+    state: {
+      get: (...args: Parameters<typeof state.get>) => call(() => state.get(...args)),
+      set: (...args: Parameters<typeof state.set>) => call(() => state.set(...args)),
+    } as SessionsAdapter['state'],
+  };
+}

@@ -1,0 +1,388 @@
+import { mintId } from '../../lib/common/ids.js';
+import {
+  CompactionBusyError,
+  CompactionFailedError,
+} from '../../lib/conversation/compaction.errors.js';
+import { type Compaction, type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
+import { type CompactionTask } from '../../lib/conversation/conversation-compactor.service.js';
+import { FIRST_HEAD, HEAD, type SeenConversation } from '../../lib/conversation/conversation-head.js';
+import { eventually } from '../support/eventually.js';
+import { aborted, gate, LASTING_STORES, rejection } from '../support/running-application.js';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { add, DESK, headOf, listing, type Process, readThroughHead, speak, startProcess, task } from './compactors.js';
+
+describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) => {
+  const sessionId = 's';
+
+  it('BOT-45 puts a summary in the place of all but the last messages, and the log stays as it was', async () => {
+    const { adapter, compactor, events } = await startProcess(create()());
+    const log = await speak(adapter, sessionId, 1, 6);
+    const result = await compactor.compact(task(sessionId));
+
+    const replaces = { from: 1, through: 4 };
+    expect(result).toEqual({ messages: 4, summary: '1 2 3 4', replaces, usage: null });
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 3 4', '5', '6']);
+    expect(await adapter.conversations.page(sessionId)).toEqual(log);
+    expect(events).toEqual([
+      {
+        type: 'compaction-applied',
+        orchestrator: DESK,
+        sessionId,
+        number: 1,
+        replaces,
+        messages: 4,
+        durationMs: expect.any(Number) as number,
+      },
+    ]);
+    const head = await headOf(adapter, sessionId);
+    expect(head.summary).toMatchObject({ role: 'system', position: 4, replaces });
+    expect(head).toMatchObject({ number: 1, previous: 0, through: 4, lease: null, failure: null });
+  });
+
+  it('BOT-41 the next summary is made of the one before and what came since', async () => {
+    const { adapter, compactor } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    await compactor.compact(task(sessionId));
+    await speak(adapter, sessionId, 7, 9);
+    await compactor.compact(task(sessionId));
+
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['(1 2 3 4) 5 6 7', '8', '9']);
+    expect((await headOf(adapter, sessionId)).summary?.replaces).toEqual({ from: 1, through: 7 });
+  });
+
+  it('BOT-40 BOT-41 the leading system message is neither summarized nor replaced, and no call is cut from its results', async () => {
+    const { adapter, compactor } = await startProcess(create()());
+    await add(adapter.conversations, sessionId, [
+      { role: 'system', content: 'be kind' },
+      { role: 'user', content: '2' },
+      { role: 'assistant', content: '3', toolCalls: [{ id: 'x', name: 'find', arguments: {} }] },
+      { role: 'tool', content: '4', toolCallId: 'x' },
+      { role: 'assistant', content: '5' },
+    ]);
+    await compactor.compact(task(sessionId));
+
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['be kind', '2', '3', '4', '5']);
+  });
+
+  it('BOT-41 a long log is summarized in passes of at most 200 messages', async () => {
+    const { adapter, compactor, events } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 450);
+    const sizes: number[] = [];
+    const count = (messages: readonly unknown[]): string => `${sizes.push(messages.length)}`;
+    const result = await compactor.compact(task(sessionId, { keep: 10, summarize: count }));
+
+    expect(sizes).toEqual([200, 201, 41]);
+    expect(result).toMatchObject({ messages: 440, replaces: { from: 1, through: 440 } });
+    expect(events.map((event) => event.type === 'compaction-applied' && event.messages)).toEqual([200, 200, 40]);
+  });
+
+  it('BOT-45 nothing to compact is nothing done', async () => {
+    const { adapter, compactor, events } = await startProcess(create()());
+    const nothing = { messages: 0, summary: null, replaces: null, usage: null };
+    expect(await compactor.compact(task('nobody'))).toEqual(nothing);
+    await speak(adapter, sessionId, 1, 2);
+    expect(await compactor.compact(task(sessionId))).toEqual(nothing);
+
+    expect(events).toEqual([]);
+    expect(await adapter.state.get({ ...HEAD, sessionId: 'nobody' })).toBeNull();
+  });
+
+  it('BOT-41 what the summary took is counted, also when nothing comes of it', async () => {
+    const { adapter, compactor, used, events } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    const usage = { promptTokens: 10, completionTokens: 2, totalTokens: 12 };
+    const empty = task(sessionId, { summarize: () => ({ text: ' ', usage }) });
+    await rejection(compactor.compact(empty), CompactionFailedError);
+    const result = await compactor.compact(task(sessionId, { summarize: () => ({ text: 'all', usage }) }));
+
+    expect(used).toEqual([usage, usage]);
+    expect(result.usage).toEqual(usage);
+    expect(events.at(-1)).toMatchObject({ type: 'compaction-applied', usage });
+  });
+
+  it.each([
+    { what: 'throws', summarize: () => Promise.reject(new Error('no model')), message: /no model/ },
+    { what: 'returns nothing', summarize: () => undefined as unknown as string, message: /must return a text/ },
+    { what: 'returns an empty text', summarize: () => '  \n', message: /must return a text/ },
+  ])('BOT-44 a summarizer that $what leaves the conversation as it was', async ({ summarize, message }) => {
+    const { adapter, compactor, events } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    const error = await rejection(compactor.compact(task(sessionId, { summarize })), CompactionFailedError);
+
+    expect(error).toMatchObject({ phase: 'summarize', message });
+    expect(events).toMatchObject([{ type: 'compaction-failed', phase: 'summarize', failures: 1 }]);
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['1', '2', '3', '4', '5', '6']);
+    const { failure, lease, number } = await headOf(adapter, sessionId);
+    expect(failure).toMatchObject({ phase: 'summarize', message, count: 1 });
+    expect({ lease, number }).toEqual({ lease: null, number: 0 });
+  });
+
+  it('BOT-44 is tried again with growing pauses, not on every turn, and by command at once', async () => {
+    const backoff = { type: 'exponential', delayMs: 3_600_000, maxDelayMs: 7_200_000 } as const;
+    const { adapter, compactor, events } = await startProcess(create()(), { backoff });
+    await speak(adapter, sessionId, 1, 6);
+    let broken = true;
+    const summarize = (): string => {
+      if (broken) throw new Error('no model');
+      return 'all';
+    };
+    const automatic = task(sessionId, { afterTurns: 1, summarize });
+    await consider(adapter, compactor, automatic, 5);
+    await eventually(() => events.length === 2);
+    for (let turn = 6; turn < 9; turn += 1) await consider(adapter, compactor, automatic, turn);
+    expect(events.map(({ type }) => type)).toEqual(['compaction-suggested', 'compaction-failed']);
+
+    // The store's clock says when: an hour later it is tried again, and a second failure doubles the pause.
+    const { failure } = await headOf(adapter, sessionId);
+    const pause = Date.parse(failure!.retryAt) - (await storeNow(adapter));
+    expect(pause).toBeGreaterThan(1_700_000);
+    expect(pause).toBeLessThanOrEqual(3_600_000);
+    await rejection(compactor.compact(automatic), CompactionFailedError);
+    const second = (await headOf(adapter, sessionId)).failure!;
+    expect(second.count).toBe(2);
+    expect(Date.parse(second.retryAt) - (await storeNow(adapter))).toBeGreaterThan(3_500_000);
+    broken = false;
+    await compactor.compact(automatic);
+    expect(await headOf(adapter, sessionId)).toMatchObject({ number: 1, failure: null });
+  });
+
+  it('BOT-44 is tried again once the pause is over', async () => {
+    const backoff = { type: 'fixed', delayMs: 1, maxDelayMs: 1 } as const;
+    const { adapter, compactor, events } = await startProcess(create()(), { backoff });
+    await speak(adapter, sessionId, 1, 6);
+    let calls = 0;
+    const summarize = (): string => {
+      calls += 1;
+      if (calls < 3) throw new Error('no model');
+      return 'all';
+    };
+    const automatic = task(sessionId, { afterTurns: 1, summarize });
+    await eventually(async () => {
+      await consider(adapter, compactor, automatic, 5);
+      return events.some(({ type }) => type === 'compaction-applied');
+    });
+    expect(calls).toBe(3);
+    expect(events.flatMap((event) => (event.type === 'compaction-failed' ? event.failures : []))).toEqual([1, 2]);
+  });
+
+  it("BOT-43 onCompact: the application's own store is told, and windows are read as before", async () => {
+    const { adapter, compactor } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    const told: { compaction: Compaction; info: CompactionInfo }[] = [];
+    const own = task(sessionId, { onCompact: (compaction, info) => void told.push({ compaction, info }) });
+    await compactor.compact(own);
+    expect(await compactor.compact(own)).toMatchObject({ messages: 0 });
+    await speak(adapter, sessionId, 7, 8);
+    await compactor.compact(own);
+
+    expect(told.map(({ compaction }) => compaction)).toEqual([
+      { number: 1, summary: '1 2 3 4', replaces: { from: 1, through: 4 } },
+      { number: 2, summary: '(1 2 3 4) 5 6', replaces: { from: 1, through: 6 } },
+    ]);
+    expect(told[0].info).toMatchObject({ sessionId, orchestrator: DESK });
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8']);
+  });
+
+  it('BOT-44 an onCompact that throws is a failure to apply', async () => {
+    const { adapter, compactor, events } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    const own = task(sessionId, { onCompact: () => Promise.reject(new Error('full')) });
+    expect(await rejection(compactor.compact(own), CompactionFailedError)).toMatchObject({ phase: 'apply' });
+    expect(events).toMatchObject([{ type: 'compaction-failed', phase: 'apply' }]);
+    expect(await headOf(adapter, sessionId)).toMatchObject({ number: 0, through: 0 });
+  });
+
+  it('BOT-44 a log that cannot be read is a failure to load', async () => {
+    const { adapter } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    const page = (): Promise<never> => Promise.reject(new Error('gone'));
+    const conversations = { window: adapter.conversations.window.bind(adapter.conversations), page } as never;
+    const { compactor, events } = await startProcess(adapter, { conversations });
+    expect(await rejection(compactor.compact(task(sessionId)), CompactionFailedError)).toMatchObject({ phase: 'load' });
+    expect(events).toMatchObject([{ type: 'compaction-failed', phase: 'load', failures: 1 }]);
+  });
+
+  it('BOT-43 originals are restorable: one compaction back each time, until the whole log is there', async () => {
+    const { adapter, compactor } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    await compactor.compact(task(sessionId));
+    await speak(adapter, sessionId, 7, 8);
+    await compactor.compact(task(sessionId));
+    const seen = [await readThroughHead(adapter, sessionId)];
+    const restored = [];
+    for (let i = 0; i < 3; i += 1) {
+      restored.push(await compactor.restore(sessionId));
+      seen.push(await readThroughHead(adapter, sessionId));
+    }
+
+    expect(seen).toEqual([
+      ['(1 2 3 4) 5 6', '7', '8'],
+      ['1 2 3 4', '5', '6', '7', '8'],
+      ['1', '2', '3', '4', '5', '6', '7', '8'],
+      ['1', '2', '3', '4', '5', '6', '7', '8'],
+    ]);
+    expect(restored).toEqual([{ through: 4 }, { through: 0 }, null]);
+    await compactor.compact(task(sessionId));
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 3 4 5 6', '7', '8']);
+  });
+
+  it('BOT-43 what was restored is not compacted again by the next turn', async () => {
+    const { adapter, compactor, events } = await startProcess(create()());
+    const policy = { afterTurns: 3, afterTokens: 30 };
+    await speakInTurns(adapter, sessionId, 1, 8);
+    await consider(adapter, compactor, task(sessionId, policy), 3);
+    await eventually(() => events.some(({ type }) => type === 'compaction-applied'));
+    await eventually(async () => (await headOf(adapter, sessionId)).lease === null);
+    await compactor.restore(sessionId);
+    await consider(adapter, compactor, task(sessionId, policy), 4);
+    expect(events.map(({ type }) => type)).toEqual(['compaction-suggested', 'compaction-applied']);
+  });
+
+  it('BOT-41 once a crossing: what stays is not counted against the next one for more than half a threshold', async () => {
+    const { adapter, compactor, events } = await startProcess(create()());
+    // Four turns stay, though three are too many.
+    const automatic = task(sessionId, { afterTurns: 3, keep: 8 });
+    const compacted: number[] = [];
+    for (let turn = 0; turn < 14; turn += 1) {
+      await speakInTurns(adapter, sessionId, turn * 2 + 1, turn * 2 + 2);
+      const before = events.length;
+      await consider(adapter, compactor, automatic, turn);
+      if (!isResult(events.at(-1), before, events.length)) continue;
+      compacted.push(turn);
+    }
+    expect(compacted).toEqual([4, 7, 10, 13]);
+  });
+
+  it('BOT-41 turns that were taken back are not summarized', async () => {
+    const { adapter, compactor } = await startProcess(create()());
+    await speakInTurns(adapter, sessionId, 1, 8);
+    const { load } = adapter.checkpoints;
+    const checkpoints = Object.assign(Object.create(adapter.checkpoints) as typeof adapter.checkpoints, {
+      load: async (...args: Parameters<typeof load>) => {
+        const checkpoint = await adapter.checkpoints.load(...args);
+        return checkpoint && { ...checkpoint, undone: ['turn-2'] };
+      },
+    });
+    const { compactor: other } = await startProcess(adapter, { checkpoints });
+    await other.compact(task(sessionId));
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 5 6', '7', '8']);
+    expect(await compactor.restore(sessionId)).toEqual({ through: 0 });
+  });
+
+  it('BOT-41 messages that were taken back from behind a summary: it is not read any more, and the next one goes on from the one before', async () => {
+    const { adapter, compactor } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    await compactor.compact(task(sessionId));
+    await speak(adapter, sessionId, 7, 10);
+    await compactor.compact(task(sessionId));
+    await adapter.state.append({ ...HEAD, sessionId }, { id: mintId(), entries: [{ from: 7 }] });
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8', '9', '10']);
+    await compactor.compact(task(sessionId));
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['(1 2 3 4) 5 6 7 8', '9', '10']);
+  });
+
+  it('BOT-41 messages that are taken back while they are summarized: that summary comes too late', async () => {
+    const { adapter, compactor, events } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    await compactor.compact(task(sessionId));
+    await speak(adapter, sessionId, 7, 8);
+    const summarize = async (): Promise<string> => {
+      await adapter.state.append({ ...HEAD, sessionId }, { id: mintId(), entries: [{ from: 6 }] });
+      return 'too late';
+    };
+    await rejection(compactor.compact(task(sessionId, { summarize })), CompactionBusyError);
+    expect(events.at(-1)).toMatchObject({ type: 'compaction-failed', failures: 0 });
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 3 4', '5', '6', '7', '8']);
+  });
+
+  it('BOT-41 a process that stops aborts the summarizer, waits for no more than that, and sets the session free', async () => {
+    const connect = create();
+    const { adapter, compactor, events } = await startProcess(connect());
+    await speak(adapter, sessionId, 1, 6);
+    const begun = gate();
+    let reason: unknown;
+    const summarize = async (_: unknown, { signal }: CompactionInfo): Promise<string> => {
+      begun.open();
+      await aborted(signal).catch((error: unknown) => {
+        reason = error;
+      });
+      return new Promise(() => {});
+    };
+    const told = rejection(compactor.compact(task(sessionId, { summarize })), Error);
+    await begun.pass();
+    await compactor.stop();
+
+    expect(await told).toMatchObject({ code: 'SHUTTING_DOWN' });
+    expect(reason).toMatchObject({ code: 'SHUTTING_DOWN' });
+    expect(events).toEqual([]);
+    expect(await headOf(adapter, sessionId)).toMatchObject({ lease: null, failure: null, number: 0 });
+    const second = await startProcess(connect());
+    expect(await second.compactor.compact(task(sessionId))).toMatchObject({ messages: 4 });
+  });
+
+  it('BOT-41 an erased session is not compacted', async () => {
+    const { adapter, compactor } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    const summarize = async (messages: Parameters<typeof listing>[0]): Promise<string> => {
+      await (adapter.sessions as unknown as { erase(id: string): Promise<void> }).erase(sessionId);
+      return listing(messages);
+    };
+    await rejection(compactor.compact(task(sessionId, { summarize })), Error);
+    expect(await adapter.state.get({ ...HEAD, sessionId })).toBeNull();
+  });
+});
+
+/** As after a turn. Waits for what comes of it. */
+async function consider(
+  adapter: Process['adapter'],
+  compactor: Process['compactor'],
+  automatic: CompactionTask,
+  turnIndex: number,
+): Promise<void> {
+  const { sessionId } = automatic;
+  const head = await headOf(adapter, sessionId);
+  const seen: SeenConversation = {
+    turnIndex,
+    history: await adapter.conversations.window(sessionId, 200),
+    added: [],
+  };
+  const settledAt = new Date(await storeNow(adapter)).toISOString();
+  compactor.consider(automatic, head === FIRST_HEAD ? null : head, seen, settledAt);
+  await compactor.idle();
+}
+
+function isResult(event: { type: string } | undefined, before: number, after: number): boolean {
+  return after > before && event?.type === 'compaction-applied';
+}
+
+async function storeNow({ state }: Process['adapter']): Promise<number> {
+  const document = await state.set({ namespace: 'clock', scope: '', key: 'now', sessionId: 'clock' }, 1);
+  return Date.parse(document!.accessedAt);
+}
+
+/** Turns of two messages each. */
+async function speakInTurns(adapter: Process['adapter'], sessionId: string, from: number, to: number): Promise<void> {
+  for (let first = from; first < to; first += 2) {
+    const turnIndex = (first - 1) / 2;
+    const id = `turn-${turnIndex + 1}`;
+    await adapter.turns.accept(turnRequest(id, { sessionId, foreignSession: true }));
+    const claimed = await adapter.turns.claim(sessionId, claimRequest(id));
+    await adapter.turns.settle(claimed!.hold, {
+      status: 'awaiting-input',
+      messages: [first, first + 1].map((n) => ({ id: mintId(), role: 'user', content: `${n}` })),
+      checkpoint: {
+        orchestrator: DESK,
+        sessionId,
+        turnIndex,
+        state: {},
+        lastRoute: [],
+        signature: 'x',
+        version: '1',
+        summarizedThrough: 0,
+        turnId: id,
+        ...(turnIndex > 0 ? { parent: turnIndex - 1 } : {}),
+      },
+      keepCheckpoints: 'all',
+    });
+  }
+}

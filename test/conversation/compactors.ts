@@ -1,0 +1,93 @@
+import { Logger } from '@nestjs/common';
+import { type Message, type MessageDraft, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { mintId } from '../../lib/common/ids.js';
+import { type CompactionEvent } from '../../lib/conversation/compaction-events.js';
+import { type CompactionOptions, toCompactionPolicy } from '../../lib/conversation/compaction-policy.js';
+import {
+  type CompactionTask,
+  type CompactorParts,
+  ConversationCompactor,
+} from '../../lib/conversation/conversation-compactor.service.js';
+import { type ConversationHead, viewThrough } from '../../lib/conversation/conversation-head.js';
+import { ConversationHeads } from '../../lib/conversation/conversation-heads.js';
+import { MessageTokens } from '../../lib/conversation/message-tokens.js';
+import { type TokenUsage } from '../../lib/orchestration/token-usage.js';
+
+export const DESK = 'desk';
+
+const opened: { compactors: ConversationCompactor[]; adapters: Set<SessionsAdapter> } = {
+  compactors: [],
+  adapters: new Set(),
+};
+
+// What fails on purpose is no news.
+beforeAll(() => Logger.overrideLogger(false));
+
+afterEach(async () => {
+  await Promise.all(opened.compactors.splice(0).map((compactor) => compactor.stop()));
+  await Promise.all([...opened.adapters].map((adapter) => adapter.close?.()));
+  opened.adapters.clear();
+});
+
+/** One process that compacts. */
+export interface Process {
+  readonly adapter: SessionsAdapter;
+  readonly compactor: ConversationCompactor;
+  readonly events: CompactionEvent[];
+  readonly used: TokenUsage[];
+}
+
+export async function startProcess(
+  adapter: SessionsAdapter,
+  changes: Partial<Omit<CompactorParts, 'emit' | 'addUsage'>> = {},
+): Promise<Process> {
+  if (!opened.adapters.has(adapter)) await adapter.init?.();
+  opened.adapters.add(adapter);
+  const events: CompactionEvent[] = [];
+  const used: TokenUsage[] = [];
+  const compactor = new ConversationCompactor({
+    state: adapter.state,
+    conversations: adapter.conversations,
+    checkpoints: adapter.checkpoints,
+    tokens: new MessageTokens(() => (text) => text.length),
+    leaseMs: 5000,
+    emit: (event) => events.push(event),
+    addUsage: async (_, __, usage) => void used.push(usage),
+    ...changes,
+  });
+  opened.compactors.push(compactor);
+  return { adapter, compactor, events, used };
+}
+
+/** What a summary says: the summary before, and which messages were added to it. */
+export function listing(messages: readonly Message[]): string {
+  return messages.map(({ content, replaces }) => (replaces ? `(${String(content)})` : String(content))).join(' ');
+}
+
+export function task(sessionId: string, options: Partial<CompactionOptions> = {}): CompactionTask {
+  return { sessionId, orchestrator: DESK, policy: toCompactionPolicy(DESK, { keep: 2, summarize: listing, ...options }) };
+}
+
+/** Says 1, 2, 3, ... */
+export async function speak({ conversations }: SessionsAdapter, sessionId: string, from: number, to: number): Promise<Message[]> {
+  const texts = Array.from({ length: to - from + 1 }, (_, index) => `${from + index}`);
+  return add(conversations, sessionId, texts.map((content): MessageDraft => ({ role: 'user', content })));
+}
+
+export function add(
+  conversations: SessionsAdapter['conversations'],
+  sessionId: string,
+  drafts: readonly MessageDraft[],
+): Promise<Message[]> {
+  return conversations.append(sessionId, drafts.map((draft) => ({ ...draft, id: draft.id ?? mintId() })));
+}
+
+export async function headOf({ state }: SessionsAdapter, sessionId: string): Promise<ConversationHead> {
+  return (await new ConversationHeads(state).read(sessionId)).head;
+}
+
+/** What a window is cut from: the summary, then the other messages. */
+export async function readThroughHead(adapter: SessionsAdapter, sessionId: string): Promise<unknown[]> {
+  const view = viewThrough(await headOf(adapter, sessionId), await adapter.conversations.window(sessionId, 1000));
+  return [...view.pinned, ...(view.summary ? [view.summary] : []), ...view.messages].map(({ content }) => content);
+}

@@ -1,0 +1,100 @@
+import { jest } from '@jest/globals';
+import fc from 'fast-check';
+import { MessageTokens } from '../../lib/conversation/message-tokens.js';
+import { loadTokenCounter, piecesOf } from '../../lib/conversation/token-counter.js';
+
+describe('the default token counter', () => {
+  it('BOT-40 counts as o200k_base does', async () => {
+    const count = await loadTokenCounter('This test');
+    expect(count('Where is my order?')).toBe(5);
+    expect(count('')).toBe(0);
+    const prose = 'The parcel left the warehouse on Monday and has been on its way since. '.repeat(40);
+    const { countTokens } = await import('gpt-tokenizer/encoding/o200k_base');
+    expect(count(prose)).toBe(countTokens(prose));
+  });
+
+  it("BOT-40 takes a model's own marks in what users write as text", async () => {
+    const count = await loadTokenCounter('This test');
+    expect(count('<|endoftext|>')).toBeGreaterThan(1);
+  });
+
+  it('BOT-40 a text of 100,000 characters without a space does not keep the process busy', async () => {
+    const count = await loadTokenCounter('This test');
+    const startedAt = performance.now();
+    // In one piece this takes more than a minute.
+    expect(count('文'.repeat(100_000))).toBeGreaterThan(10_000);
+    expect(count(' '.repeat(100_000))).toBeGreaterThan(500);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  });
+
+  it('BOT-40 pieces make up the text, and no character is cut in two', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {
+        const pieces = piecesOf(text, 8);
+        expect(pieces.join('')).toBe(text);
+        expect(pieces.every((piece) => piece.length > 0 && piece.length <= 8 && piece.isWellFormed())).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('MessageTokens', () => {
+  const perCharacter = (text: string): number => text.length;
+  const none = new MessageTokens(() => () => 0).of({ role: 'user', content: '' });
+
+  it.each([
+    { what: 'a text', message: { role: 'user', content: 'abc' } as const, count: 3 },
+    { what: 'a name', message: { role: 'user', content: 'abc', name: 'ann' } as const, count: 6 },
+    { what: 'text in parts', message: { role: 'user', content: [{ type: 'text', text: 'abcd' }] } as const, count: 4 },
+    {
+      what: 'parts that are no text, as JSON',
+      message: { role: 'user', content: [{ type: 'image', url: 'x' }] } as const,
+      count: JSON.stringify({ type: 'image', url: 'x' }).length,
+    },
+    {
+      what: 'tool calls and their arguments',
+      message: {
+        role: 'assistant',
+        content: null,
+        toolCalls: [
+          { id: '1', name: 'find', arguments: '{"a":1}' },
+          { id: '2', name: 'get', arguments: { b: 2 } },
+        ],
+      } as const,
+      count: 4 + 7 + 3 + 7,
+    },
+    { what: 'tool results', message: { role: 'tool', toolCallId: '1', content: 'found' } as const, count: 5 },
+  ])('BOT-40 counts $what', ({ message, count }) => {
+    expect(new MessageTokens(() => perCharacter).of(message) - none).toBe(count);
+  });
+
+  it('BOT-40 counts a message of the log once, and tells messages of the same id apart', () => {
+    const counter = jest.fn(perCharacter);
+    const tokens = new MessageTokens(() => counter);
+    const message = { id: 'x', role: 'user', content: 'abc', position: 1, createdAt: 'then' } as const;
+    expect([tokens.of(message), tokens.of({ ...message })]).toEqual([none + 3, none + 3]);
+    expect(counter).toHaveBeenCalledTimes(1);
+    expect(tokens.of({ ...message, content: 'abcdef', createdAt: 'later' })).toBe(none + 6);
+    // The caller's own may be anything.
+    expect(tokens.of({ id: 'x', role: 'user', content: 'abcd' })).toBe(none + 4);
+  });
+
+  it('BOT-40 remembers no more than 10,000 counts', () => {
+    const counter = jest.fn(perCharacter);
+    const tokens = new MessageTokens(() => counter);
+    const nth = (position: number) => ({ id: `${position}`, role: 'user', content: 'a', position, createdAt: 'then' }) as const;
+    for (let i = 1; i <= 10_000; i += 1) tokens.of(nth(i));
+    tokens.of(nth(1));
+    tokens.of(nth(10_001));
+    counter.mockClear();
+    tokens.of(nth(1));
+    expect(counter).toHaveBeenCalledTimes(0);
+    tokens.of(nth(2));
+    expect(counter).toHaveBeenCalledTimes(1);
+  });
+
+  it.each([NaN, -1, Infinity, '3', undefined])('BOT-40 refuses a counter that returns %p', (count) => {
+    const tokens = new MessageTokens(() => () => count as number);
+    expect(() => tokens.of({ role: 'user', content: 'hi' })).toThrow('tokenCounter must return a number of 0 or more.');
+  });
+});

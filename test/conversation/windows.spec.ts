@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { type MessageDraft } from 'nestjs-agent-sessions';
+import { FIRST_HEAD, viewThrough } from '../../lib/conversation/conversation-head.js';
+import { MessageTokens } from '../../lib/conversation/message-tokens.js';
+import { wholeCut } from '../../lib/conversation/tool-pairs.js';
+import { cutWindow, viewOf, type WindowShape } from '../../lib/conversation/window.js';
+import { anyLog, brokenPairs, callsOfResults } from './histories.js';
+
+/** A token a character. */
+const tokens = new MessageTokens(() => (text) => text.length);
+
+const shape: fc.Arbitrary<WindowShape> = fc.oneof(
+  fc.nat(20),
+  fc.integer({ min: 1, max: 400 }).map((maxTokens) => ({ maxTokens })),
+  // Anything at all that a function may choose: any of the messages, as they are or copied.
+  fc.tuple(fc.infiniteStream(fc.boolean()), fc.boolean()).map(([stream, copies]): WindowShape => {
+    const choices = [...stream.take(40)];
+    return ({ messages }) =>
+      messages.flatMap((message, index) => (choices[index] ? [copies ? withoutLog(message) : message] : []));
+  }),
+);
+
+describe('cutWindow', () => {
+  it('BOT-40 leaves neither a result without its call nor a call without its results, whatever the window', () => {
+    fc.assert(
+      fc.property(anyLog, shape, (log, window) => {
+        expect(brokenPairs(cutWindow(window, viewOf(log), tokens, 'window'), log)).toEqual([]);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('BOT-40 keeps the leading system message and the summary, whatever the window', () => {
+    fc.assert(
+      fc.property(anyLog, shape, fc.nat(10), (log, window, through) => {
+        fc.pre(window !== 0);
+        const summary = summaryOf(through);
+        const view = viewThrough({ ...FIRST_HEAD, number: 1, through, summary }, log);
+        const cut = cutWindow(window, view, tokens, 'window');
+        const lead = [...(log[0]?.role === 'system' ? [log[0]] : []), summary];
+        expect(cut.slice(0, lead.length)).toEqual(lead);
+        // Nothing that the summary stands for.
+        const positions = cut.slice(lead.length).map(({ id }) => Number(id?.slice(1)));
+        expect(positions.every((position) => position > through)).toBe(true);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('BOT-40 a budget of tokens is kept, with the pinned message and the summary counted', () => {
+    fc.assert(
+      fc.property(anyLog, fc.integer({ min: 1, max: 400 }), fc.boolean(), (log, maxTokens, summarized) => {
+        const view = { ...viewOf(log), summary: summarized ? summaryOf(0) : null };
+        const lead = [...view.pinned, ...(view.summary ? [view.summary] : [])];
+        const cut = cutWindow({ maxTokens }, view, tokens, 'window');
+        expect(tokens.ofAll(cut)).toBeLessThanOrEqual(Math.max(maxTokens, tokens.ofAll(lead)));
+        // It ends where the conversation ends, and one message more would be too many.
+        const rest = view.messages.length - cut.length + lead.length;
+        if (rest === 0 || callsOfResults(log).size > 0) return;
+        expect(cut.slice(lead.length)).toEqual(view.messages.slice(rest));
+        expect(tokens.ofAll([...lead, ...view.messages.slice(rest - 1)])).toBeGreaterThan(maxTokens);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('BOT-40 ids that are used again in a later turn belong to that turn', () => {
+    const log = [call('1', 'x'), result('2', 'x'), said('3'), call('4', 'x'), result('5', 'x')];
+    expect(ids(cutWindow(4, viewOf(log), tokens, 'window'))).toEqual(['3', '4', '5']);
+    expect(ids(cutWindow(2, viewOf(log), tokens, 'window'))).toEqual(['4', '5']);
+    expect(ids(cutWindow(1, viewOf(log), tokens, 'window'))).toEqual([]);
+  });
+
+  it('BOT-40 parallel calls whose results come apart stay together', () => {
+    const log = [call('1', 'x', 'y'), result('2', 'y'), said('3'), result('4', 'x'), said('5')];
+    expect(ids(cutWindow(5, viewOf(log), tokens, 'window'))).toEqual(['1', '2', '3', '4', '5']);
+    expect(ids(cutWindow(4, viewOf(log), tokens, 'window'))).toEqual(['3', '5']);
+    const oneAnswer: WindowShape = ({ messages }) => messages.filter(({ id }) => id !== '4');
+    expect(ids(cutWindow(oneAnswer, viewOf(log), tokens, 'window'))).toEqual(['3', '5']);
+  });
+
+  it('BOT-40 a call that nobody has answered yet stays', () => {
+    const log = [said('1'), call('2', 'x')];
+    expect(ids(cutWindow(1, viewOf(log), tokens, 'window'))).toEqual(['2']);
+  });
+
+  it('BOT-40 a function may put messages of its own in their place, and shorten them', () => {
+    const log = [call('1', 'x'), result('2', 'x'), said('3')];
+    const shorter: WindowShape = ({ messages }) => [
+      { role: 'assistant', content: 'Earlier: nothing.' },
+      ...messages.map((message) => (message.role === 'tool' ? { ...withoutLog(message), content: '...' } : message)),
+    ];
+    expect(cutWindow(shorter, viewOf(log), tokens, 'window')).toEqual([
+      { role: 'assistant', content: 'Earlier: nothing.' },
+      log[0],
+      { ...withoutLog(log[1]), content: '...' },
+      log[2],
+    ]);
+  });
+
+  it.each([
+    { what: 'nothing', returned: undefined, message: /^window must be an array of messages/ },
+    { what: 'a promise', returned: Promise.resolve([]), message: /^window must be an array of messages/ },
+    { what: 'texts', returned: ['hi'], message: /^window\[0\]\[0\] must be a message/ },
+  ])('BOT-40 a function that returns $what fails with the path', ({ returned, message }) => {
+    const wrong = (() => returned) as unknown as WindowShape;
+    expect(() => cutWindow(wrong, viewOf([said('1')]), tokens, 'window')).toThrow(message);
+  });
+});
+
+describe('wholeCut', () => {
+  it('BOT-40 cuts as late as it can and separates no result from its call', () => {
+    fc.assert(
+      fc.property(anyLog, fc.nat(32), (log, at) => {
+        const cut = wholeCut(log, at);
+        const splits = (index: number): boolean =>
+          [...callsOfResults(log)].some(([answer, called]) => {
+            const from = log.findIndex(({ id }) => id === called);
+            return called !== null && from < index && log.findIndex(({ id }) => id === answer) >= index;
+          });
+        expect(splits(cut)).toBe(false);
+        for (let later = cut + 1; later <= Math.min(at, log.length); later += 1) expect(splits(later)).toBe(true);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+function summaryOf(through: number): MessageDraft & { id: string; position: number; createdAt: string; replaces: { from: number; through: number } } {
+  const replaces = { from: 1, through };
+  return { id: 's', role: 'system', content: 'They spoke.', position: through, createdAt: '2026-11-01T12:00:00.000Z', replaces };
+}
+
+function said(id: string): MessageDraft {
+  return { id, role: 'user', content: 'q' };
+}
+
+function call(id: string, ...calls: string[]): MessageDraft {
+  return { id, role: 'assistant', content: null, toolCalls: calls.map((one) => ({ id: one, name: 'f', arguments: {} })) };
+}
+
+function result(id: string, toolCallId: string): MessageDraft {
+  return { id, role: 'tool', content: 'r', toolCallId };
+}
+
+function ids(messages: readonly MessageDraft[]): (string | undefined)[] {
+  return messages.map(({ id }) => id);
+}
+
+/** As a function would copy it. */
+function withoutLog({ role, content, toolCalls, toolCallId, id }: MessageDraft): MessageDraft {
+  return { role, content, ...(id ? { id } : {}), ...(toolCalls ? { toolCalls } : {}), ...(toolCallId ? { toolCallId } : {}) };
+}

@@ -85,6 +85,7 @@ export {
   Orchestrator,
   type OrchestratorRef,
   Route,
+  Summarize,
 } from './orchestrator/orchestrator.decorators.js';
 export {
   OrchestratorDriftError,
@@ -127,7 +128,6 @@ export {
   type EvaluateFunction,
   type Evaluation,
   type ExplainedChoice,
-  type HistoryWindow,
   type IntentChoice,
   type IntentFunction,
   type IntentReply,
@@ -209,8 +209,23 @@ export {
   type MessageDraft,
   type MessagePart,
   type MessageRole,
+  type MessageSpan,
   type ToolCall,
 } from './conversation/message.js';
+export { type ConversationView, type WindowFunction, type WindowShape } from './conversation/window.js';
+export { type HistoryWindow, type HistoryWindowOption } from './conversation/history-window.js';
+export {
+  type Compaction,
+  type CompactionInfo,
+  type CompactionOptions,
+  type CompactionPolicy,
+  type Summarizer,
+  type Summary,
+} from './conversation/compaction-policy.js';
+export { type CompactionEvent } from './conversation/compaction-events.js';
+export { CompactionBusyError, CompactionFailedError, type CompactionPhase } from './conversation/compaction.errors.js';
+export { type CompactionResult } from './conversation/conversation-compactor.service.js';
+export { type TokenCounter } from './conversation/token-counter.js';
 
 // HTTP
 export { SessionIdMissingError, UnauthenticatedError } from './http/http.errors.js';

@@ -11,6 +11,8 @@ import {
 import { ModuleRef } from '@nestjs/core';
 import { findProvider } from './common/nest-providers.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
+import { ConversationCompactor } from './conversation/conversation-compactor.service.js';
+import { MessageTokens } from './conversation/message-tokens.js';
 import { HttpConnections } from './http/http-connections.js';
 import { SessionSweeper } from './maintenance/session-sweeper.service.js';
 import { OrchestrationAgents } from './orchestration/orchestration-agents.js';
@@ -50,11 +52,15 @@ export class SessionsLifecycle
     private readonly registry: OrchestratorRegistry,
     private readonly connections: HttpConnections,
     private readonly agents: OrchestrationAgents,
+    private readonly tokens: MessageTokens,
+    private readonly compactor: ConversationCompactor,
   ) {}
 
   async onModuleInit(): Promise<void> {
     await this.queue.init?.(<T>(token: InjectionToken) => findProvider<T>(this.moduleRef, token));
     await this.explorer.explore();
+    const counting = this.registry.counting();
+    if (counting) await this.tokens.load(`The orchestrator ${counting.name}`);
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -79,6 +85,7 @@ export class SessionsLifecycle
     } else {
       await this.closeQueue(() => this.queue.close());
     }
+    await this.compactor.stop();
     // Requests that wait for a turn would keep the HTTP server open.
     this.connections.letGo();
     await this.turns.close();

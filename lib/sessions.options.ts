@@ -4,6 +4,7 @@ import { CronTime } from 'cron';
 import { Must, MustBeInteger, MustBeName, Optional } from './common/check-input.js';
 import { type IdGenerator } from './common/ids.js';
 import { OrchestrationStateOptions } from './orchestration/orchestration.settings.js';
+import { type TokenCounter } from './conversation/token-counter.js';
 import { type PrincipalResolver } from './http/principal.js';
 import { isSeconds, MAX_SECONDS, SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { isSessionsAdapter, type SessionsAdapter } from './sessions.adapter.js';
@@ -219,6 +220,14 @@ export class SessionsModuleOptions {
   @Optional()
   @MustBeInteger(2, 16_777_216)
   maxMetadataBytes?: number;
+
+  /**
+   * Counts the tokens of a text, for windows and compaction that go by tokens. Default: the package gpt-tokenizer
+   * (o200k_base), which is needed only then.
+   */
+  @Optional()
+  @Must(isMethod, 'must be a function that returns the number of tokens of a text.')
+  tokenCounter?: TokenCounter;
 
   /** Who a request speaks for. Default: `request.user?.id` and `request.user?.workspaceId`. */
   @Optional()

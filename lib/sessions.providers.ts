@@ -3,6 +3,8 @@ import { APP_FILTER, DiscoveryService, ModuleRef, ModulesContainer } from '@nest
 import { SchedulerRegistry } from '@nestjs/schedule';
 import { CheckpointStore } from './checkpoint/checkpoint.store.js';
 import { findProvider, lazily, provide } from './common/nest-providers.js';
+import { ConversationCompactor } from './conversation/conversation-compactor.service.js';
+import { MessageTokens } from './conversation/message-tokens.js';
 import { HttpConnections } from './http/http-connections.js';
 import { SessionsExceptionFilter } from './http/sessions-exception.filter.js';
 import { SessionGuard } from './http/session.guard.js';
@@ -17,6 +19,8 @@ import { StepSequencer } from './orchestration/step-sequencer.service.js';
 import { ToolGuard } from './http/tool.guard.js';
 import { OrchestratorCommands } from './orchestrator/orchestrator-commands.js';
 import { OrchestratorEvents } from './orchestrator/orchestrator-events.js';
+import { compactionOf } from './orchestrator/compaction-parts.js';
+import { registerConversationCommands } from './orchestrator/conversation-commands.js';
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
 import { OrchestratorRunner } from './orchestrator/orchestrator-runner.js';
@@ -113,7 +117,30 @@ export const SESSIONS_PROVIDERS: Provider[] = [
     (agents: OrchestrationAgents, predicates: StepPredicates) => new OrchestrationService(agents, predicates),
   ),
 
-  OrchestratorCommands,
+  provide(MessageTokens, [SESSIONS_SETTINGS], ({ tokenCounter }: SessionsSettings) => new MessageTokens(tokenCounter)),
+  provide(
+    ConversationCompactor,
+    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, MessageTokens, OrchestratorRegistry, OrchestratorEvents, OrchestrationAgents],
+    (
+      adapter: SessionsAdapter,
+      { turns }: SessionsSettings,
+      tokens: MessageTokens,
+      registry: OrchestratorRegistry,
+      events: OrchestratorEvents,
+      agents: OrchestrationAgents,
+    ) =>
+      new ConversationCompactor({ ...compactionOf(registry, events, agents), adapter, tokens, leaseMs: turns.leaseMs }),
+  ),
+
+  provide(
+    OrchestratorCommands,
+    [ConversationCompactor, OrchestratorRegistry, SessionStore],
+    (compactor: ConversationCompactor, registry: OrchestratorRegistry, sessions: SessionStore) => {
+      const commands = new OrchestratorCommands();
+      registerConversationCommands(commands, compactor, registry, sessions);
+      return commands;
+    },
+  ),
   OrchestratorRegistry,
   OrchestratorEvents,
   provide(
@@ -131,6 +158,8 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       OrchestrationAgents,
       StepPredicates,
       OrchestratorEvents,
+      MessageTokens,
+      ConversationCompactor,
     ],
     (
       registry: OrchestratorRegistry,
@@ -140,9 +169,21 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       agents: OrchestrationAgents,
       predicates: StepPredicates,
       events: OrchestratorEvents,
+      tokens: MessageTokens,
+      compactor: ConversationCompactor,
     ) => {
       const contextFactory = lazily(() => findProvider(moduleRef, TurnContextFactory) ?? new TurnContextFactory());
-      return new OrchestratorRunner(registry, sessions, contexts, contextFactory, agents, predicates, events);
+      return new OrchestratorRunner(
+        registry,
+        sessions,
+        contexts,
+        contextFactory,
+        agents,
+        predicates,
+        events,
+        tokens,
+        compactor,
+      );
     },
   ),
 

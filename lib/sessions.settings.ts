@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { validateInput } from './common/check-input.js';
 import { mintId } from './common/ids.js';
 import { isPlainObject } from './common/json.js';
+import { type TokenCounter } from './conversation/token-counter.js';
 import { SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { type PrincipalResolver, requestUser } from './http/principal.js';
@@ -36,6 +37,8 @@ export interface SessionsSettings {
   readonly sessions: SessionStoreSettings;
   readonly orchestration: OrchestrationSettings;
   readonly principal: PrincipalResolver;
+  /** `null`: the default one, loaded when it is needed. */
+  readonly tokenCounter: TokenCounter | null;
 }
 
 /**
@@ -93,6 +96,7 @@ export function resolveOptions(
       generateId,
     },
     principal: given.principal ?? requestUser,
+    tokenCounter: given.tokenCounter ?? null,
   };
 }
 

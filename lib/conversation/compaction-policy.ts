@@ -63,10 +63,7 @@ export interface CompactionPolicy extends CompactionOptions {
   readonly summarize: Summarizer;
 }
 
-/**
- * @param method the orchestrator's method with `@Summarize()`
- * @throws SessionsConfigurationError naming the orchestrator and the field that is wrong, above all a missing summarizer (BOT-42)
- */
+/** @throws SessionsConfigurationError naming the orchestrator and the field that is wrong, above all a missing summarizer (BOT-42) */
 export function toCompactionPolicy(orchestrator: string, options: CompactionOptions): CompactionPolicy {
   const check = (ok: boolean, field: string, rule: string): void => {
     if (!ok) throw new SessionsConfigurationError(`Orchestrator ${orchestrator}: compaction${field} ${rule}`);

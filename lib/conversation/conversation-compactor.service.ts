@@ -14,13 +14,7 @@ import { CompactionBusyError, CompactionFailedError, type CompactionPhase } from
 import { type CompactionEvent } from './compaction-events.js';
 import { type CompactionInfo, type CompactionPolicy } from './compaction-policy.js';
 import { type ConversationLog } from './conversation.store.js';
-import {
-  type ConversationHead,
-  countedTurns,
-  FIRST_HEAD,
-  isDue,
-  type SeenConversation,
-} from './conversation-head.js';
+import { type ConversationHead, countedTurns, FIRST_HEAD, isDue, type SeenConversation } from './conversation-head.js';
 import { ConversationHeads, type StoredHead } from './conversation-heads.js';
 import { HeadLostError, HeldHead, isLeased } from './held-head.js';
 import { type Message, type MessageSpan } from './message.js';
@@ -33,9 +27,11 @@ const MAX_AT_ONCE = 32;
 const BACKOFF: RetrySettings['backoff'] = { type: 'exponential', delayMs: 10_000, maxDelayMs: 3_600_000 };
 
 export interface CompactorParts {
-  readonly state: StateStore;
-  readonly conversations: ConversationLog;
-  readonly checkpoints: CheckpointStore;
+  readonly adapter: {
+    readonly state: StateStore;
+    readonly conversations: ConversationLog;
+    readonly checkpoints: CheckpointStore;
+  };
   readonly tokens: MessageTokens;
   /** Milliseconds for which a session is held without renewing. */
   readonly leaseMs: number;
@@ -77,11 +73,14 @@ export class ConversationCompactor {
   private readonly logger = new Logger(ConversationCompactor.name);
   private readonly heads: ConversationHeads;
   private readonly holder = mintId();
-  private readonly running = new Map<string, { readonly controller: AbortController; readonly done: Promise<unknown> }>();
+  private readonly running = new Map<
+    string,
+    { readonly controller: AbortController; readonly done: Promise<unknown> }
+  >();
   private stopping = false;
 
   constructor(private readonly parts: CompactorParts) {
-    this.heads = new ConversationHeads(parts.state);
+    this.heads = new ConversationHeads(parts.adapter.state);
   }
 
   /**
@@ -145,7 +144,11 @@ export class ConversationCompactor {
   }
 
   /** A counter of the application's own may fail: the turn is settled all the same. */
-  private isDue({ sessionId, orchestrator, policy }: CompactionTask, head: ConversationHead, seen: SeenConversation): boolean {
+  private isDue(
+    { sessionId, orchestrator, policy }: CompactionTask,
+    head: ConversationHead,
+    seen: SeenConversation,
+  ): boolean {
     try {
       return isDue(policy, orchestrator, head, seen, this.parts.tokens);
     } catch (error) {
@@ -197,13 +200,13 @@ export class ConversationCompactor {
   }
 
   private async isEmpty(sessionId: string): Promise<boolean> {
-    return (await this.parts.conversations.window(sessionId, 1)).length === 0;
+    return (await this.parts.adapter.conversations.window(sessionId, 1)).length === 0;
   }
 
   /** One summary after another, until what is left is to be kept. */
   private async passes(run: Run, held: HeldHead): Promise<CompactionResult> {
     let result = NOTHING;
-    for (let more = true; more; ) {
+    for (let more = true; more;) {
       const pass = await this.pass(run, held);
       more = pass.more;
       if (pass.result) result = joined(result, pass.result);
@@ -214,7 +217,7 @@ export class ConversationCompactor {
   private async pass(run: Run, held: HeldHead): Promise<{ more: boolean; result?: CompactionResult }> {
     const startedAt = performance.now();
     const { sessionId, orchestrator, policy, checkpoints } = run;
-    const { conversations, checkpoints: store } = this.parts;
+    const { conversations, checkpoints: store } = this.parts.adapter;
     const [base, part] = await during('load', async () => {
       const found = await this.baseOf(sessionId, held.head);
       const read = await readUncompacted(conversations, store, sessionId, found.through, policy.keep, checkpoints);
@@ -263,7 +266,7 @@ export class ConversationCompactor {
 
   /** The latest one before whose messages are all still there. */
   private async earlierHead(sessionId: string, { previous, takenBack }: ConversationHead): Promise<ConversationHead> {
-    for (let number = previous; number !== null; ) {
+    for (let number = previous; number !== null;) {
       const earlier = await this.heads.earlier(sessionId, number);
       if (!earlier) break;
       if (takenBack === null || earlier.through < takenBack) return earlier;
@@ -283,7 +286,8 @@ export class ConversationCompactor {
     const { text, usage } = isPlainObject(returned) ? returned : { text: returned };
     const used = usage === undefined ? null : toTokenUsage(usage);
     // It is spent, whatever comes of it.
-    if (used) await this.parts.addUsage(orchestrator, sessionId, used).catch((error: unknown) => this.logUsage(run, error));
+    if (used)
+      await this.parts.addUsage(orchestrator, sessionId, used).catch((error: unknown) => this.logUsage(run, error));
     if (typeof text !== 'string' || text.trim() === '') {
       throw new InvalidInputError('summarize', 'must return a text that is not empty, or { text, usage }.');
     }

@@ -94,11 +94,6 @@ export function isLeased({ head: { lease }, now }: StoredHead): boolean {
   return lease !== null && Date.parse(lease.until) > now();
 }
 
-function leased(
-  { now }: StoredHead,
-  head: ConversationHead,
-  holder: string,
-  leaseMs: number,
-): ConversationHead {
+function leased({ now }: StoredHead, head: ConversationHead, holder: string, leaseMs: number): ConversationHead {
   return { ...head, lease: { holder, until: new Date(now() + leaseMs).toISOString() } };
 }

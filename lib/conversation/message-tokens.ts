@@ -1,6 +1,6 @@
-import { InvalidInputError } from '../common/sessions.error.js';
+import { InvalidInputError, SessionsConfigurationError } from '../common/sessions.error.js';
 import { type Message, type MessageDraft, type MessagePart } from './message.js';
-import { type TokenCounter } from './token-counter.js';
+import { loadTokenCounter, type TokenCounter } from './token-counter.js';
 
 /** What a message takes besides its text: its role, and where it begins and ends. */
 const PER_MESSAGE = 4;
@@ -13,7 +13,13 @@ const REMEMBERED = 10_000;
 export class MessageTokens {
   private readonly counts = new Map<string, number>();
 
-  constructor(private readonly counter: () => TokenCounter) {}
+  /** @param counter default: the one that {@link load} loads */
+  constructor(private counter: TokenCounter | null) {}
+
+  /** Called before anything is counted. @throws SessionsConfigurationError when the default counter's package is missing */
+  async load(wantedBy: string): Promise<void> {
+    this.counter ??= await loadTokenCounter(wantedBy);
+  }
 
   of(message: MessageDraft): number {
     const key = keyOf(message);
@@ -31,7 +37,8 @@ export class MessageTokens {
   }
 
   private count(message: MessageDraft): number {
-    const counter = this.counter();
+    const { counter } = this;
+    if (!counter) throw new SessionsConfigurationError('The token counter was not loaded at start-up.');
     return PER_MESSAGE + textsOf(message).reduce((sum, text) => sum + checked(counter(text)), 0);
   }
 }

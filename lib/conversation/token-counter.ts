@@ -14,17 +14,16 @@ const MAX_PIECE = 256;
  * @param wantedBy what needs it, for the error. @throws SessionsConfigurationError when the package is missing
  */
 export async function loadTokenCounter(wantedBy: string): Promise<TokenCounter> {
-  const { countTokens } = await loadPeer(
-    'gpt-tokenizer',
-    () => import('gpt-tokenizer/encoding/o200k_base'),
-  ).catch((cause: unknown) => {
-    if (!(cause instanceof SessionsConfigurationError)) throw cause;
-    throw new SessionsConfigurationError(
-      `${wantedBy} counts tokens. Install the package that does: npm install gpt-tokenizer; or give a counter of your own ` +
-        'to the option tokenCounter of SessionsModule.forRoot().',
-      { cause },
-    );
-  });
+  const { countTokens } = await loadPeer('gpt-tokenizer', () => import('gpt-tokenizer/encoding/o200k_base')).catch(
+    (cause: unknown) => {
+      if (!(cause instanceof SessionsConfigurationError)) throw cause;
+      throw new SessionsConfigurationError(
+        `${wantedBy} counts tokens. Install the package that does: npm install gpt-tokenizer; or give a counter of your own ` +
+          'to the option tokenCounter of SessionsModule.forRoot().',
+        { cause },
+      );
+    },
+  );
   // Users may write what is a mark of the model's own: it is text like any other.
   const options = { disallowedSpecial: new Set<string>() };
   return (text) => piecesOf(text).reduce((sum, piece) => sum + countTokens(piece, options), 0);
@@ -33,7 +32,7 @@ export async function loadTokenCounter(wantedBy: string): Promise<TokenCounter> 
 /** Cuts before white space where it can: there the pieces count what the whole does. */
 export function piecesOf(text: string, size = MAX_PIECE): string[] {
   const pieces: string[] = [];
-  for (let start = 0; start < text.length; ) {
+  for (let start = 0; start < text.length;) {
     const end = text.length - start <= size ? text.length : cutBetween(text, start + size / 2, start + size);
     pieces.push(text.slice(start, end));
     start = end;

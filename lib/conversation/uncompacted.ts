@@ -37,7 +37,7 @@ export async function readUncompacted(
   const limit = MAX_PASS + keep;
   const messages: Message[] = [];
   let end = false;
-  for (let last = after; messages.length < limit && !end; ) {
+  for (let last = after; messages.length < limit && !end;) {
     const page = await conversations.page(sessionId, { after: last, limit });
     end = page.length < limit;
     last = page.at(-1)?.position ?? last;

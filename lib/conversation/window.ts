@@ -64,7 +64,11 @@ export function lastMessages<M extends MessageDraft>(log: readonly M[], limit: n
   return [...pinned, ...keepPairs(messages.slice(-limit), messages)];
 }
 
-function lastWithin<M extends MessageDraft>(budget: number, messages: readonly M[], tokens: MessageTokens): readonly M[] {
+function lastWithin<M extends MessageDraft>(
+  budget: number,
+  messages: readonly M[],
+  tokens: MessageTokens,
+): readonly M[] {
   let start = messages.length;
   for (let left = budget; start > 0; start -= 1) {
     left -= tokens.of(messages[start - 1]);

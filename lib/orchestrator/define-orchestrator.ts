@@ -3,12 +3,13 @@ import { isName } from '../common/ids.js';
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import {
-  type HistoryWindow,
   IntentRouter,
   type OrchestratorConfig,
   type OrchestratorDefinition,
   type RouteFunction,
 } from './orchestrator.js';
+import { toCompactionPolicy } from '../conversation/compaction-policy.js';
+import { shapeOf, toHistoryWindow } from '../conversation/history-window.js';
 import { defineStepPlan } from '../orchestration/define-step-plan.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { type MemoryPort } from './memory-port.js';
@@ -19,8 +20,6 @@ import { isStateSchema } from './state-schema.js';
 /** What `defineOrchestrator` has made. */
 const definitions = new WeakSet<object>();
 
-const DEFAULT_WINDOW = 200;
-const MAX_WINDOW = 10_000;
 const NO_MEMORY =
   'must be a MemoryPort, an object with recall() and remember(). A class is resolved only by the @Orchestrator decorator.';
 
@@ -58,7 +57,9 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   check(isWithin(maxStateBytes, 2, 16_777_216), 'maxStateBytes', 'must be an integer from 2 to 16777216.');
   const { route, routing } = routeOf(config, [...intents.keys()]);
   const plan = planOf(config);
-  const historyWindow = windowOf(name, config.historyWindow);
+  const historyWindow = toHistoryWindow(name, config.historyWindow);
+  const compaction = config.compaction && toCompactionPolicy(name, config.compaction);
+  const windows = [historyWindow.router, historyWindow.agents].map(shapeOf);
   const loop = loopOf(config, intents, check);
   const { stateSchema, memory, memoryScope = 'session', on = {} } = config;
   check(
@@ -78,9 +79,10 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   const definition = Object.freeze({
     name,
     version,
-    signature: signatureOf({ name, intents: [...intents.keys()], routing, ...loop, stateSchema }),
+    signature: signatureOf({ name, intents: [...intents.keys()], routing, windows, ...loop, stateSchema }),
     initialState,
     historyWindow,
+    ...(compaction ? { compaction } : {}),
     keepCheckpoints,
     maxStateBytes,
     route,
@@ -193,18 +195,6 @@ function routeOf<State>(
     );
   }
   return { route: () => only, routing: 'single' };
-}
-
-function windowOf(name: string, window: number | HistoryWindow = {}): { router: number; agents: number } {
-  const { agents = DEFAULT_WINDOW, router = agents } = typeof window === 'number' ? { agents: window } : window;
-  for (const [role, size] of Object.entries({ agents, router })) {
-    if (!isWithin(size, 0, MAX_WINDOW)) {
-      throw new SessionsConfigurationError(
-        `Orchestrator ${name}: historyWindow.${role} is ${JSON.stringify(size)}; it must be an integer from 0 to ${MAX_WINDOW}.`,
-      );
-    }
-  }
-  return { router, agents };
 }
 
 function isWithin(value: unknown, min: number, max: number): boolean {

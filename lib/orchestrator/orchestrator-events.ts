@@ -1,4 +1,6 @@
+import { type Logger } from '@nestjs/common';
 import { EventStream } from '../common/event-stream.js';
+import { type CompactionEvent } from '../conversation/compaction-events.js';
 import { type Session } from '../session/session.js';
 import { type NewTurnEvent } from '../turn/turn-event.js';
 import { type SettledTurnStatus } from '../turn/turn.js';
@@ -42,11 +44,14 @@ export type OrchestratorEventBody =
       readonly code?: string;
     };
 
-export type OrchestratorEvent = {
-  readonly orchestrator: string;
-  readonly sessionId: string;
-  readonly turnId: string;
-} & OrchestratorEventBody;
+/** Compaction comes beside the turns: its events may follow `turn-settled`, and belong to no turn. */
+export type OrchestratorEvent =
+  | ({
+      readonly orchestrator: string;
+      readonly sessionId: string;
+      readonly turnId: string;
+    } & OrchestratorEventBody)
+  | CompactionEvent;
 
 export type OrchestratorEventType = OrchestratorEvent['type'];
 
@@ -60,3 +65,19 @@ export type OrchestratorListeners = {
  * worker (cancelled while it is queued, superseded) is not heard of here: its record and `turns.events` have its end.
  */
 export class OrchestratorEvents extends EventStream<OrchestratorEvent> {}
+
+/** What they throw is logged, and harms nothing. */
+export function tellListeners(
+  logger: Logger,
+  event: OrchestratorEvent,
+  listeners: readonly (((event: OrchestratorEvent) => unknown) | undefined)[],
+): void {
+  for (const listener of listeners) {
+    if (!listener) continue;
+    // Inside a promise, so that an async listener's rejection is caught as well.
+    new Promise((resolve) => resolve(listener(event))).catch((error: unknown) => {
+      const trace = error instanceof Error ? error.stack : String(error);
+      logger.error(`A listener of ${event.type} events threw.`, trace);
+    });
+  }
+}

@@ -3,8 +3,9 @@ import { type NewCheckpoint } from '../checkpoint/checkpoint.js';
 import { deepFreeze, type JsonObject, type JsonValue, stringifyWithin, toJson } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
 import { type NewMessage } from '../conversation/conversation.store.js';
-import { type Message, type MessageDraft } from '../conversation/message.js';
-import { lastMessages } from '../conversation/window.js';
+import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
+import { HEAD } from '../conversation/conversation-head.js';
+import { type MessageTokens } from '../conversation/message-tokens.js';
 import { type SessionsError } from '../common/sessions.error.js';
 import { SessionNotFoundError } from '../session/session.errors.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
@@ -12,6 +13,7 @@ import { type StepPredicates } from '../orchestration/step-predicates.js';
 import { TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { type Session } from '../session/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
+import { type StateDocument } from '../state/state.store.js';
 import { type TurnContexts, type TurnListener } from '../turn/turn-contexts.js';
 import { type EmittedEvent, toNewTurnEvent } from '../turn/turn-event.js';
 import {
@@ -29,17 +31,23 @@ import { loadState } from './load-state.js';
 import { memoryKey, type MemorableTurn } from './memory-port.js';
 import { OrchestratorResultError, readOrchestratorFailure } from './orchestrator.errors.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
-import { type OrchestratorEvent, type OrchestratorEventBody, type OrchestratorEvents } from './orchestrator-events.js';
+import {
+  type OrchestratorEvent,
+  type OrchestratorEventBody,
+  type OrchestratorEvents,
+  tellListeners,
+} from './orchestrator-events.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { assertState } from './state-schema.js';
 import { elapsed, TurnCalls } from './turn-calls.js';
 import { type TurnContextFactory } from './turn-context.js';
+import { TurnConversation } from './turn-conversation.js';
 import { TurnLoop } from './turn-loop.js';
 import { begin, type TurnProgress } from './turn-progress.js';
-import { asJson, type EndedBy, type TurnReport } from './turn-report.js';
+import { asJson, type CompactionReport, type EndedBy, type TurnReport } from './turn-report.js';
 import { TurnSteps } from './turn-steps.js';
 import { TurnToolCalls } from './turn-tool-calls.js';
-import { type UsageRole, UsageTally } from './usage-tally.js';
+import { UsageTally } from './usage-tally.js';
 
 /** Runs turns through their orchestrator: load, drift, window, the loop, and the settlement that follows. */
 export class OrchestratorRunner extends TurnRunner {
@@ -53,6 +61,8 @@ export class OrchestratorRunner extends TurnRunner {
     private readonly agents: OrchestrationAgents,
     private readonly predicates: StepPredicates,
     private readonly events: OrchestratorEvents,
+    private readonly tokens: MessageTokens,
+    private readonly compactor: ConversationCompactor,
   ) {
     super();
   }
@@ -66,10 +76,14 @@ export class OrchestratorRunner extends TurnRunner {
   }
 
   needs(): Pick<ClaimRequest, 'windows' | 'documents'> {
-    const planned = this.registry.planned();
     const windows = this.registry.windows();
-    if (planned.length === 0) return { windows };
-    return { windows, documents: Object.fromEntries(planned.map((name) => [name, [this.agents.get(name).name]])) };
+    const readers = this.registry.readers();
+    if (readers.length === 0) return { windows };
+    const documents = readers.map(({ name, plan, compaction }) => {
+      // In the order that documentsOf knows.
+      return [name, [...(plan ? [this.agents.get(name).name] : []), ...(compaction ? [HEAD] : [])]] as const;
+    });
+    return { windows, documents: Object.fromEntries(documents) };
   }
 
   async run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked> {
@@ -80,8 +94,12 @@ export class OrchestratorRunner extends TurnRunner {
     const tally = new UsageTally();
     let loop: TurnLoop | null = null;
     let migrated: readonly string[] = [];
+    const { headDocument } = documentsOf(definition, claimed);
+    const conversation = new TurnConversation(definition, claimed, headDocument, this.tokens, tell);
+    const { compaction } = conversation;
+    if (compaction?.status === 'applied' && compaction.usage) tally.add('summarizer', compaction.usage);
     const report = (status: SettledTurnStatus, endedBy?: EndedBy): JsonObject =>
-      asJson(reportOf(turn, status, { startedAt, endedBy, loop, tally, migrated }));
+      asJson(reportOf(turn, status, { startedAt, endedBy, loop, tally, migrated, compaction }));
     control.onUnfinished((status) => accountOf(turn, report(status), loop?.progress));
     control.onSettled(({ status, turnIndex, error }) => {
       if (turnIndex !== undefined) tell({ type: 'checkpoint-persisted', turnIndex });
@@ -124,7 +142,7 @@ export class OrchestratorRunner extends TurnRunner {
       add: (tokens: Parameters<TurnOrchestration['addUsage']>[0]) => orchestration?.addUsage(tokens),
       assertWithin: () => orchestration?.assertBudget(),
     };
-    const calls = new TurnCalls(attempt, windows(definition, claimed, tell), memo, tally, budget);
+    const calls = new TurnCalls(attempt, conversation.window, memo, tally, budget);
 
     loop = new TurnLoop(definition, calls, memo, tally, orchestration, tell, state);
     const endedBy = await loop.run();
@@ -139,13 +157,18 @@ export class OrchestratorRunner extends TurnRunner {
       if (settled.status !== status) return;
       orchestration?.settled();
       void this.remember(definition, session, turn, progress, messages);
+      const policy = definition.compaction;
+      if (!policy) return;
+      const task = { sessionId: turn.sessionId, orchestrator: definition.name, policy };
+      const seen = conversation.seen(turnIndex, messages);
+      this.compactor.consider(task, conversation.head, seen, settled.settledAt ?? new Date().toISOString());
     });
     return {
       status,
       reply: { text: progress.text, ...(progress.data === undefined ? {} : { data: progress.data }) },
       report: report(status, endedBy),
       messages,
-      checkpoint: nextCheckpoint(definition, claimed, lastRoute, progress.state),
+      checkpoint: nextCheckpoint(definition, claimed, lastRoute, progress.state, conversation.summarizedThrough),
       keepCheckpoints: definition.keepCheckpoints,
       ...(orchestration ? { stateChanges: orchestration.changes() } : {}),
     };
@@ -170,26 +193,22 @@ export class OrchestratorRunner extends TurnRunner {
       over = body.type === 'turn-settled';
       const event: OrchestratorEvent = { ...about, ...body };
       const listeners = [on[body.type], own] as (TurnListener | undefined)[];
-      for (const listener of listeners) {
-        if (!listener) continue;
-        // Inside a promise, so that an async listener's rejection is caught as well.
-        new Promise((resolve) => resolve(listener(event))).catch((error: unknown) => {
-          this.logger.error(`A listener of ${body.type} events threw.`, traceOf(error));
-        });
-      }
+      tellListeners(this.logger, event, listeners);
       this.events.emit(event);
     };
   }
 
   private async orchestrationOf(
-    { plan }: OrchestratorDefinition,
-    { turn, documents }: ClaimedTurn,
+    definition: OrchestratorDefinition,
+    claimed: ClaimedTurn,
   ): Promise<TurnOrchestration | null> {
+    const { plan } = definition;
+    const { turn } = claimed;
     if (!plan) return null;
     const states = this.agents.get(plan.agent);
     const { id, sessionId, request } = turn;
     const begun = { id, sessionId, message: request.input.text };
-    return TurnOrchestration.begin(begun, plan, states, this.predicates, documents[0] ?? null);
+    return TurnOrchestration.begin(begun, plan, states, this.predicates, documentsOf(definition, claimed).planDocument);
   }
 
   private definitionOf(turn: Turn): OrchestratorDefinition {
@@ -239,24 +258,13 @@ async function recall(
   return deepFreeze(toJson(recalled, 'memories')) as readonly JsonValue[];
 }
 
-/** What each part of the orchestrator is given of the conversation; cut once, when it is first asked for. */
-function windows(
-  { historyWindow }: OrchestratorDefinition,
-  { turn, history }: ClaimedTurn,
-  tell: (event: OrchestratorEventBody) => void,
-): (role: UsageRole) => readonly (Message | MessageDraft)[] {
-  const log: readonly (Message | MessageDraft)[] = turn.request.history ?? history;
-  const cut = new Map<'router' | 'agents', readonly (Message | MessageDraft)[]>();
-  return (role) => {
-    const reader = role === 'router' ? 'router' : 'agents';
-    let window = cut.get(reader);
-    if (!window) {
-      window = lastMessages(log, historyWindow[reader]);
-      cut.set(reader, window);
-      tell({ type: 'history-windowed', for: reader, available: log.length, kept: window.length });
-    }
-    return window;
-  };
+/** The documents that the turn was claimed with, see `needs`. */
+function documentsOf(
+  { plan, compaction }: OrchestratorDefinition,
+  { documents }: ClaimedTurn,
+): { readonly planDocument: StateDocument | null; readonly headDocument: StateDocument | null } {
+  const [first = null, second = null] = documents;
+  return { planDocument: plan ? first : null, headDocument: compaction ? (plan ? second : first) : null };
 }
 
 function messagesOf(turn: Turn, { messages }: TurnProgress): NewMessage[] {
@@ -271,6 +279,7 @@ function nextCheckpoint(
   { turn, checkpoint }: ClaimedTurn,
   lastRoute: readonly string[],
   state: JsonObject,
+  summarizedThrough: number,
 ): NewCheckpoint {
   return {
     orchestrator: name,
@@ -280,7 +289,7 @@ function nextCheckpoint(
     lastRoute,
     signature,
     version,
-    summarizedThrough: checkpoint?.summarizedThrough ?? 0,
+    summarizedThrough,
     turnId: turn.id,
     ...(checkpoint ? { parent: checkpoint.turnIndex } : {}),
   };
@@ -292,12 +301,13 @@ interface AttemptFacts {
   readonly loop: TurnLoop | null;
   readonly tally: UsageTally;
   readonly migrated: readonly string[];
+  readonly compaction: CompactionReport | undefined;
 }
 
 function reportOf(
   turn: Turn,
   status: SettledTurnStatus,
-  { startedAt, endedBy, loop, tally, migrated }: AttemptFacts,
+  { startedAt, endedBy, loop, tally, migrated, compaction }: AttemptFacts,
 ): TurnReport {
   const usage = tally.report;
   return {
@@ -308,6 +318,7 @@ function reportOf(
     iterations: loop?.reports ?? [],
     ...(usage ? { usage } : {}),
     ...(migrated.length > 0 ? { migrated } : {}),
+    ...(compaction ? { compaction } : {}),
   };
 }
 

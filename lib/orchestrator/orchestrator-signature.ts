@@ -6,6 +6,8 @@ export interface OrchestratorShape {
   readonly name: string;
   readonly intents: readonly string[];
   readonly routing: 'route' | 'router' | 'single';
+  /** Of the router's and the agents' windows: their kinds. */
+  readonly windows: readonly string[];
   readonly iterate: boolean;
   readonly maxIterations: number;
   readonly initialIntent?: string;
@@ -15,7 +17,17 @@ export interface OrchestratorShape {
 
 /** SHA-256 over a canonical form: independent of the order of intents and of the locale. */
 export function signatureOf(shape: OrchestratorShape): string {
-  const { name, intents, routing, iterate, maxIterations, initialIntent = null, evaluate, stateSchema } = shape;
+  const {
+    name,
+    intents,
+    routing,
+    windows,
+    iterate,
+    maxIterations,
+    initialIntent = null,
+    evaluate,
+    stateSchema,
+  } = shape;
   const canonical = JSON.stringify({
     evaluate: evaluate !== undefined,
     initialIntent,
@@ -26,6 +38,7 @@ export function signatureOf(shape: OrchestratorShape): string {
     name,
     routing,
     state: schemaShape(stateSchema),
+    windows,
   });
   return createHash('sha256').update(canonical).digest('hex');
 }

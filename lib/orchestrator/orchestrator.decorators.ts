@@ -6,6 +6,7 @@ const ORCHESTRATOR = Symbol('agent-sessions:orchestrator');
 const ROUTE = Symbol('agent-sessions:route');
 const INTENT = Symbol('agent-sessions:intent');
 const EVALUATE = Symbol('agent-sessions:evaluate');
+const SUMMARIZE = Symbol('agent-sessions:summarize');
 
 /** What forFeature and @InjectOrchestrator take: a class with @Orchestrator, or a definition. */
 export type OrchestratorRef = Type | Pick<OrchestratorDefinition, 'name'>;
@@ -29,6 +30,12 @@ export const Intent =
 
 /** The method that looks at what an iteration gave, see `evaluate`; with `iterate: true`. */
 export const Evaluate = (): MethodDecorator => SetMetadata(EVALUATE, true);
+
+/**
+ * The method that writes summaries, see `compaction.summarize`. Without a `compaction` option conversations are compacted by
+ * command only.
+ */
+export const Summarize = (): MethodDecorator => SetMetadata(SUMMARIZE, true);
 
 /** Injects the handle of an orchestrator that `forFeature` registered. */
 export const InjectOrchestrator = (orchestrator: OrchestratorRef): ParameterDecorator & PropertyDecorator =>
@@ -64,4 +71,8 @@ export function isEvaluate(method: object): boolean {
 
 export function intentName(method: object): string | undefined {
   return Reflect.getMetadata(INTENT, method) as string | undefined;
+}
+
+export function isSummarize(method: object): boolean {
+  return Reflect.getMetadata(SUMMARIZE, method) === true;
 }

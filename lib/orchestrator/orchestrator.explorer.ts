@@ -1,6 +1,7 @@
 import { type Type } from '@nestjs/common';
 import { type DiscoveryService, ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { CONVERSATION_NAMESPACE } from '../conversation/conversation-head.js';
 import { compileOrchestrator } from './compile-orchestrator.js';
 import { isOrchestratorDefinition } from './define-orchestrator.js';
 import { orchestratorOptions } from './orchestrator.decorators.js';
@@ -28,7 +29,10 @@ export class OrchestratorExplorer {
 
   async explore(): Promise<void> {
     const provided = this.exploreProviders();
-    const namespaces = new Map<string, unknown>([[this.agents.namespace, this.agents]]);
+    const namespaces = new Map<string, unknown>([
+      [this.agents.namespace, this.agents],
+      [CONVERSATION_NAMESPACE, 'conversations'],
+    ]);
     for (const { feature, host } of this.features()) {
       feature.plans.forEach((plan) => this.agents.register(plan));
       feature.managers.forEach((manager) => claimNamespace(namespaces, manager));

@@ -1,11 +1,12 @@
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { messagesToLoad } from '../conversation/history-window.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 
 /** The orchestrators of this process by name. */
 export class OrchestratorRegistry {
   private readonly definitions = new Map<string, OrchestratorDefinition>();
   private windowsByName: Record<string, number> = {};
-  private plannedNames: readonly string[] = [];
+  private reading: readonly OrchestratorDefinition[] = [];
 
   /** @throws SessionsConfigurationError when another orchestrator has the name */
   register(definition: OrchestratorDefinition): void {
@@ -16,9 +17,8 @@ export class OrchestratorRegistry {
       );
     }
     this.definitions.set(definition.name, definition);
-    this.plannedNames = [...this.definitions.values()].flatMap(({ name, plan }) => (plan ? [name] : []));
-    const { router, agents } = definition.historyWindow;
-    this.windowsByName = { ...this.windowsByName, [definition.name]: Math.max(router, agents) };
+    this.reading = [...this.definitions.values()].filter(({ plan, compaction }) => plan ?? compaction);
+    this.windowsByName = { ...this.windowsByName, [definition.name]: historyOf(definition) };
   }
 
   get(name: string): OrchestratorDefinition | undefined {
@@ -29,13 +29,27 @@ export class OrchestratorRegistry {
     return [...this.definitions.keys()];
   }
 
-  /** Those that have a step plan. */
-  planned(): readonly string[] {
-    return this.plannedNames;
+  /** Those whose turns need state documents of the session. */
+  readers(): readonly OrchestratorDefinition[] {
+    return this.reading;
+  }
+
+  /** One that counts tokens. */
+  counting(): OrchestratorDefinition | undefined {
+    return [...this.definitions.values()].find(({ historyWindow: { router, agents }, compaction }) => {
+      const counted = [router, agents].some((window) => typeof window === 'object');
+      return counted || compaction?.afterTokens !== undefined;
+    });
   }
 
   /** The longest history that any part of each orchestrator asks for. */
   windows(): Readonly<Record<string, number>> {
     return this.windowsByName;
   }
+}
+
+/** Compaction looks at the end of the log; where it counts tokens, at as much as is loaded for windows. */
+function historyOf({ historyWindow, compaction }: OrchestratorDefinition): number {
+  const counted = compaction?.afterTokens === undefined ? 1 : historyWindow.loadLimit;
+  return Math.max(messagesToLoad(historyWindow), compaction ? counted : 0);
 }

@@ -1,5 +1,7 @@
 import { type KeepCheckpoints } from '../checkpoint/checkpoint.store.js';
 import { type JsonValue } from '../common/json.js';
+import { type CompactionOptions, type CompactionPolicy } from '../conversation/compaction-policy.js';
+import { type HistoryWindow, type HistoryWindowOption } from '../conversation/history-window.js';
 import { type OnViolation, type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { type OrchestratorListeners } from './orchestrator-events.js';
@@ -61,14 +63,6 @@ export type EvaluateFunction<State> = (
   replies: readonly IntentReply[],
 ) => Awaitable<Evaluation | boolean | undefined | void>;
 
-/** How many messages of history the route and the intents are given. */
-export interface HistoryWindow {
-  /** Default: as `agents`. */
-  readonly router?: number;
-  /** Default 200. */
-  readonly agents?: number;
-}
-
 /** What `@Orchestrator` and `defineOrchestrator` have in common. */
 export interface OrchestratorOptions<State = Record<string, unknown>> {
   /** Unique in the application; part of stored keys. */
@@ -77,8 +71,10 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
   readonly version?: string;
   /** Of a session's first turn. Default `{}`. */
   readonly initialState?: () => State;
-  /** A number is for both. */
-  readonly historyWindow?: number | HistoryWindow;
+  /** What the route and the intents are given of the conversation; a window alone is for both. Default 200 messages. */
+  readonly historyWindow?: HistoryWindowOption;
+  /** When old messages are summarized, and how (BOT-41). Default: never. */
+  readonly compaction?: CompactionOptions;
   /** How many checkpoints remain per session. Default 100. */
   readonly keepCheckpoints?: KeepCheckpoints;
   /** Of the state as JSON. Default 262,144. */
@@ -132,7 +128,8 @@ export interface OrchestratorDefinition<State = Record<string, unknown>> {
   /** SHA-256 of its structure: changes when intents, routing or windows change shape (BOT-22). */
   readonly signature: string;
   readonly initialState: () => State;
-  readonly historyWindow: { readonly router: number; readonly agents: number };
+  readonly historyWindow: Required<HistoryWindow>;
+  readonly compaction?: CompactionPolicy;
   readonly keepCheckpoints: KeepCheckpoints;
   readonly maxStateBytes: number;
   readonly route: RouteFunction<State>;

@@ -1,4 +1,5 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
+import { type CompactionPhase } from '../conversation/compaction.errors.js';
 import { type TokenUsage } from '../orchestration/token-usage.js';
 import { type SettledTurnStatus } from '../turn/turn.js';
 import { type Evaluation } from './orchestrator.js';
@@ -47,13 +48,36 @@ export interface TurnReport {
   readonly usage?: UsageReport;
   /** The versions that the state went through when it was loaded. */
   readonly migrated?: readonly string[];
+  readonly compaction?: CompactionReport;
 }
 
 export interface UsageReport extends TokenUsage {
   readonly router?: TokenUsage;
   readonly intents?: TokenUsage;
   readonly evaluate?: TokenUsage;
+  /** Of the compaction that the turn reports. */
+  readonly summarizer?: TokenUsage;
 }
+
+/** What came of compaction since the orchestrator's turn before (BOT-43). */
+export type CompactionReport =
+  | {
+      /** `restored`: a compaction was taken back, or messages that were behind its summary. */
+      readonly status: 'applied' | 'restored';
+      readonly number: number;
+      /** Messages up to this position are behind the summary. */
+      readonly through: number;
+      readonly usage?: TokenUsage;
+    }
+  | {
+      readonly status: 'failed';
+      readonly phase: CompactionPhase;
+      readonly message: string;
+      /** How often in a row. */
+      readonly failures: number;
+      /** ISO-8601: not tried again before. */
+      readonly retryAt: string;
+    };
 
 export function asJson(report: TurnReport): JsonObject {
   return report as unknown as JsonObject;

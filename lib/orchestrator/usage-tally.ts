@@ -2,7 +2,7 @@ import { addUsage, type TokenUsage, type TokenUsageInput, toTokenUsage } from '.
 import { type UsageReport } from './turn-report.js';
 
 /** Whose model it was. */
-export type UsageRole = 'router' | 'intents' | 'evaluate';
+export type UsageRole = 'router' | 'intents' | 'evaluate' | 'summarizer';
 
 export interface TalliedUsage {
   readonly role: UsageRole;

@@ -18,7 +18,7 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     const summarize = async (messages: readonly Message[]): Promise<string> => {
       most = Math.max(most, (atOnce += 1));
       await new Promise(setImmediate);
-      summarized.push(...messages.filter(({ replaces }) => !replaces).map(({ content }) => String(content)));
+      summarized.push(...messages.filter(({ replaces }) => !replaces).map(({ content }) => content as string));
       atOnce -= 1;
       return listing(messages);
     };
@@ -73,7 +73,7 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     const connect = create();
     const frozen = connect();
     const store = faulty(frozen);
-    const first = await startProcess(frozen, { state: store.state, leaseMs: LEASE_MS });
+    const first = await startProcess(frozen, { adapter: { state: store.state }, leaseMs: LEASE_MS });
     const second = await startProcess(connect());
     await speak(second.adapter, 's', 1, 6);
     const { begun, free, summarize, stopped } = slow();
@@ -103,7 +103,7 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
         const adapter = connect();
         const store = faulty(adapter);
         store.dieAt(dies, done);
-        const first = await startProcess(adapter, { state: store.state, leaseMs: 100 });
+        const first = await startProcess(adapter, { adapter: { state: store.state }, leaseMs: 100 });
         const finished = first.compactor.compact(task(sessionId)).then(
           () => true,
           () => false,

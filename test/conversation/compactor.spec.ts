@@ -1,8 +1,6 @@
+import { type CheckpointStore } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
-import {
-  CompactionBusyError,
-  CompactionFailedError,
-} from '../../lib/conversation/compaction.errors.js';
+import { CompactionBusyError, CompactionFailedError } from '../../lib/conversation/compaction.errors.js';
 import { type Compaction, type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
 import { type CompactionTask } from '../../lib/conversation/conversation-compactor.service.js';
 import { FIRST_HEAD, HEAD, type SeenConversation } from '../../lib/conversation/conversation-head.js';
@@ -197,7 +195,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     await speak(adapter, sessionId, 1, 6);
     const page = (): Promise<never> => Promise.reject(new Error('gone'));
     const conversations = { window: adapter.conversations.window.bind(adapter.conversations), page } as never;
-    const { compactor, events } = await startProcess(adapter, { conversations });
+    const { compactor, events } = await startProcess(adapter, { adapter: { conversations } });
     expect(await rejection(compactor.compact(task(sessionId)), CompactionFailedError)).toMatchObject({ phase: 'load' });
     expect(events).toMatchObject([{ type: 'compaction-failed', phase: 'load', failures: 1 }]);
   });
@@ -256,14 +254,13 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
   it('BOT-41 turns that were taken back are not summarized', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speakInTurns(adapter, sessionId, 1, 8);
-    const { load } = adapter.checkpoints;
     const checkpoints = Object.assign(Object.create(adapter.checkpoints) as typeof adapter.checkpoints, {
-      load: async (...args: Parameters<typeof load>) => {
+      load: async (...args: Parameters<CheckpointStore['load']>) => {
         const checkpoint = await adapter.checkpoints.load(...args);
         return checkpoint && { ...checkpoint, undone: ['turn-2'] };
       },
     });
-    const { compactor: other } = await startProcess(adapter, { checkpoints });
+    const { compactor: other } = await startProcess(adapter, { adapter: { checkpoints } });
     await other.compact(task(sessionId));
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 5 6', '7', '8']);
     expect(await compactor.restore(sessionId)).toEqual({ through: 0 });

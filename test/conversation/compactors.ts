@@ -21,11 +21,13 @@ const opened: { compactors: ConversationCompactor[]; adapters: Set<SessionsAdapt
 };
 
 // What fails on purpose is no news.
-beforeAll(() => Logger.overrideLogger(false));
+beforeAll(() => {
+  Logger.overrideLogger(false);
+});
 
 afterEach(async () => {
   await Promise.all(opened.compactors.splice(0).map((compactor) => compactor.stop()));
-  await Promise.all([...opened.adapters].map((adapter) => adapter.close?.()));
+  await Promise.all([...opened.adapters].map(async (adapter) => adapter.close?.()));
   opened.adapters.clear();
 });
 
@@ -37,23 +39,25 @@ export interface Process {
   readonly used: TokenUsage[];
 }
 
+type Changes = Pick<Partial<CompactorParts>, 'leaseMs' | 'backoff'> & {
+  readonly adapter?: Partial<CompactorParts['adapter']>;
+};
+
 export async function startProcess(
   adapter: SessionsAdapter,
-  changes: Partial<Omit<CompactorParts, 'emit' | 'addUsage'>> = {},
+  { adapter: ports, ...changes }: Changes = {},
 ): Promise<Process> {
   if (!opened.adapters.has(adapter)) await adapter.init?.();
   opened.adapters.add(adapter);
   const events: CompactionEvent[] = [];
   const used: TokenUsage[] = [];
   const compactor = new ConversationCompactor({
-    state: adapter.state,
-    conversations: adapter.conversations,
-    checkpoints: adapter.checkpoints,
-    tokens: new MessageTokens(() => (text) => text.length),
+    tokens: new MessageTokens((text) => text.length),
     leaseMs: 5000,
     emit: (event) => events.push(event),
     addUsage: async (_, __, usage) => void used.push(usage),
     ...changes,
+    adapter: { ...adapter, ...ports },
   });
   opened.compactors.push(compactor);
   return { adapter, compactor, events, used };
@@ -61,17 +65,30 @@ export async function startProcess(
 
 /** What a summary says: the summary before, and which messages were added to it. */
 export function listing(messages: readonly Message[]): string {
-  return messages.map(({ content, replaces }) => (replaces ? `(${String(content)})` : String(content))).join(' ');
+  return messages.map(({ content, replaces }) => (replaces ? `(${content as string})` : (content as string))).join(' ');
 }
 
 export function task(sessionId: string, options: Partial<CompactionOptions> = {}): CompactionTask {
-  return { sessionId, orchestrator: DESK, policy: toCompactionPolicy(DESK, { keep: 2, summarize: listing, ...options }) };
+  return {
+    sessionId,
+    orchestrator: DESK,
+    policy: toCompactionPolicy(DESK, { keep: 2, summarize: listing, ...options }),
+  };
 }
 
 /** Says 1, 2, 3, ... */
-export async function speak({ conversations }: SessionsAdapter, sessionId: string, from: number, to: number): Promise<Message[]> {
+export async function speak(
+  { conversations }: SessionsAdapter,
+  sessionId: string,
+  from: number,
+  to: number,
+): Promise<Message[]> {
   const texts = Array.from({ length: to - from + 1 }, (_, index) => `${from + index}`);
-  return add(conversations, sessionId, texts.map((content): MessageDraft => ({ role: 'user', content })));
+  return add(
+    conversations,
+    sessionId,
+    texts.map((content): MessageDraft => ({ role: 'user', content })),
+  );
 }
 
 export function add(
@@ -79,7 +96,10 @@ export function add(
   sessionId: string,
   drafts: readonly MessageDraft[],
 ): Promise<Message[]> {
-  return conversations.append(sessionId, drafts.map((draft) => ({ ...draft, id: draft.id ?? mintId() })));
+  return conversations.append(
+    sessionId,
+    drafts.map((draft) => ({ ...draft, id: draft.id ?? mintId() })),
+  );
 }
 
 export async function headOf({ state }: SessionsAdapter, sessionId: string): Promise<ConversationHead> {

@@ -12,13 +12,11 @@ const draft: fc.Arbitrary<MessageDraft> = fc.oneof(
   { weight: 1, arbitrary: fc.constant<MessageDraft>({ role: 'system', content: 'note' }) },
   {
     weight: 3,
-    arbitrary: fc
-      .uniqueArray(callId, { minLength: 1, maxLength: 3 })
-      .map((ids): MessageDraft => ({
-        role: 'assistant',
-        content: null,
-        toolCalls: ids.map((id) => ({ id, name: 'find', arguments: '{"q":"order"}' })),
-      })),
+    arbitrary: fc.uniqueArray(callId, { minLength: 1, maxLength: 3 }).map((ids): MessageDraft => ({
+      role: 'assistant',
+      content: null,
+      toolCalls: ids.map((id) => ({ id, name: 'find', arguments: '{"q":"order"}' })),
+    })),
   },
   { weight: 5, arbitrary: callId.map((toolCallId): MessageDraft => ({ role: 'tool', content: 'found', toolCallId })) },
 );

@@ -7,7 +7,7 @@ import { cutWindow, viewOf, type WindowShape } from '../../lib/conversation/wind
 import { anyLog, brokenPairs, callsOfResults } from './histories.js';
 
 /** A token a character. */
-const tokens = new MessageTokens(() => (text) => text.length);
+const tokens = new MessageTokens((text) => text.length);
 
 const shape: fc.Arbitrary<WindowShape> = fc.oneof(
   fc.nat(20),
@@ -126,9 +126,18 @@ describe('wholeCut', () => {
   });
 });
 
-function summaryOf(through: number): MessageDraft & { id: string; position: number; createdAt: string; replaces: { from: number; through: number } } {
+function summaryOf(
+  through: number,
+): MessageDraft & { id: string; position: number; createdAt: string; replaces: { from: number; through: number } } {
   const replaces = { from: 1, through };
-  return { id: 's', role: 'system', content: 'They spoke.', position: through, createdAt: '2026-11-01T12:00:00.000Z', replaces };
+  return {
+    id: 's',
+    role: 'system',
+    content: 'They spoke.',
+    position: through,
+    createdAt: '2026-11-01T12:00:00.000Z',
+    replaces,
+  };
 }
 
 function said(id: string): MessageDraft {
@@ -136,7 +145,12 @@ function said(id: string): MessageDraft {
 }
 
 function call(id: string, ...calls: string[]): MessageDraft {
-  return { id, role: 'assistant', content: null, toolCalls: calls.map((one) => ({ id: one, name: 'f', arguments: {} })) };
+  return {
+    id,
+    role: 'assistant',
+    content: null,
+    toolCalls: calls.map((one) => ({ id: one, name: 'f', arguments: {} })),
+  };
 }
 
 function result(id: string, toolCallId: string): MessageDraft {
@@ -149,5 +163,11 @@ function ids(messages: readonly MessageDraft[]): (string | undefined)[] {
 
 /** As a function would copy it. */
 function withoutLog({ role, content, toolCalls, toolCallId, id }: MessageDraft): MessageDraft {
-  return { role, content, ...(id ? { id } : {}), ...(toolCalls ? { toolCalls } : {}), ...(toolCallId ? { toolCallId } : {}) };
+  return {
+    role,
+    content,
+    ...(id ? { id } : {}),
+    ...(toolCalls ? { toolCalls } : {}),
+    ...(toolCallId ? { toolCallId } : {}),
+  };
 }

@@ -1,0 +1,84 @@
+import { type NewMessage } from '../conversation/conversation.store.js';
+import {
+  type ConversationHead,
+  readHead,
+  type SeenConversation,
+  viewThrough,
+} from '../conversation/conversation-head.js';
+import { type MessageTokens } from '../conversation/message-tokens.js';
+import { type Message, type MessageDraft } from '../conversation/message.js';
+import { undoneTurns } from '../conversation/uncompacted.js';
+import { type ConversationView, cutWindow, viewOf } from '../conversation/window.js';
+import { type StateDocument } from '../state/state.store.js';
+import { type ClaimedTurn } from '../turn/turn.store.js';
+import { type OrchestratorDefinition } from './orchestrator.js';
+import { type OrchestratorEventBody } from './orchestrator-events.js';
+import { type CompactionReport } from './turn-report.js';
+import { type UsageRole } from './usage-tally.js';
+
+/** What one attempt of a turn sees of its conversation. */
+export class TurnConversation {
+  readonly head: ConversationHead | null;
+  private readonly view: ConversationView;
+  private readonly cut = new Map<'router' | 'agents', readonly (Message | MessageDraft)[]>();
+
+  /** @param document of the head; `null` where none was claimed, or there is none */
+  constructor(
+    private readonly definition: OrchestratorDefinition,
+    private readonly claimed: ClaimedTurn,
+    document: StateDocument | null,
+    private readonly tokens: MessageTokens,
+    private readonly tell: (event: OrchestratorEventBody) => void,
+  ) {
+    this.head = document && readHead(document);
+    const { turn, history, checkpoint } = claimed;
+    const undone = new Set(undoneTurns(checkpoint));
+    const log = undone.size === 0 ? history : history.filter(({ turnId }) => !undone.has(turnId));
+    this.view = turn.request.history ? viewOf(turn.request.history) : viewThrough(this.head, log);
+  }
+
+  /** What each part of the orchestrator is given; cut once, when it is first asked for. */
+  readonly window = (role: UsageRole): readonly (Message | MessageDraft)[] => {
+    const reader = role === 'router' ? 'router' : 'agents';
+    let window = this.cut.get(reader);
+    if (!window) {
+      const shape = this.definition.historyWindow[reader];
+      window = cutWindow(shape, this.view, this.tokens, `historyWindow.${reader}`);
+      this.cut.set(reader, window);
+      this.tell({ type: 'history-windowed', for: reader, available: this.available, kept: window.length });
+    }
+    return window;
+  };
+
+  /** For the turn's checkpoint. */
+  get summarizedThrough(): number {
+    return this.head?.through ?? this.reportedThrough;
+  }
+
+  /** What came of compaction since the orchestrator's turn before; of failures as long as they last. */
+  get compaction(): CompactionReport | undefined {
+    if (!this.head) return undefined;
+    const { failure, through, number, usage } = this.head;
+    if (failure) {
+      const { phase, message, count, retryAt } = failure;
+      return { status: 'failed', phase, message, failures: count, retryAt };
+    }
+    if (through === this.reportedThrough) return undefined;
+    const status = through > this.reportedThrough ? 'applied' : 'restored';
+    return { status, number, through, ...(status === 'applied' && usage ? { usage } : {}) };
+  }
+
+  /** For the compactor, once the turn has settled. */
+  seen(turnIndex: number, added: readonly NewMessage[]): SeenConversation {
+    return { turnIndex, history: this.claimed.history, added };
+  }
+
+  private get reportedThrough(): number {
+    return this.claimed.checkpoint?.summarizedThrough ?? 0;
+  }
+
+  private get available(): number {
+    const { pinned, summary, messages } = this.view;
+    return pinned.length + (summary ? 1 : 0) + messages.length;
+  }
+}

@@ -1,4 +1,4 @@
-import { type CheckpointStore } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter, type CheckpointStore } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { CompactionBusyError, CompactionFailedError } from '../../lib/conversation/compaction.errors.js';
 import { type Compaction, type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
@@ -321,7 +321,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     const { adapter, compactor } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     const summarize = async (messages: Parameters<typeof listing>[0]): Promise<string> => {
-      await (adapter.sessions as unknown as { erase(id: string): Promise<void> }).erase(sessionId);
+      await (adapter.sessions as AtomicSessionStoreAdapter).erase(sessionId);
       return listing(messages);
     };
     await rejection(compactor.compact(task(sessionId, { summarize })), Error);

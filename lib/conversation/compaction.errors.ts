@@ -12,7 +12,7 @@ export class CompactionFailedError extends SessionsError {
     readonly phase: CompactionPhase,
     cause: unknown,
   ) {
-    super(`Compaction failed to ${phase}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    super(`Session ${sessionId} was not compacted: it failed to ${phase}. The cause says why.`, { cause });
   }
 }
 

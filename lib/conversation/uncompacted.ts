@@ -58,5 +58,5 @@ export async function readUncompacted(
 
 /** Turns whose messages do not count any more, by the checkpoint that took them back. */
 export function undoneTurns(checkpoint: Checkpoint | null): readonly (string | undefined)[] {
-  return (checkpoint as { readonly undone?: readonly string[] } | null)?.undone ?? [];
+  return checkpoint?.undone ?? [];
 }

@@ -194,7 +194,6 @@ export class OrchestratorRunner extends TurnRunner {
       const event: OrchestratorEvent = { ...about, ...body };
       const listeners = [on[body.type], own] as (TurnListener | undefined)[];
       tellListeners(this.logger, event, listeners);
-      tellListeners(this.logger, event, listeners);
       this.events.emit(event);
     };
   }

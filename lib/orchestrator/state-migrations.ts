@@ -52,8 +52,7 @@ export function migrationPath(
 export async function migrateState(path: readonly StateMigration[], state: JsonObject): Promise<JsonObject> {
   let migrated = state;
   for (const { from, to, migrate } of path) {
-    // A copy: a migration may change what it is given.
-    migrated = toJsonObject(await migrate(structuredClone(migrated)), `The state migrated from ${from} to ${to}`);
+    migrated = toJsonObject(await migrate(migrated), `The state migrated from ${from} to ${to}`);
   }
   return migrated;
 }

@@ -129,6 +129,18 @@ describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
     }
   });
 
+  it('BOT-05 what an iteration answered stays, text and data, until another one answers', async () => {
+    const { desk } = researcher({
+      route: ({ iteration }) => (iteration === 2 ? END : 'write'),
+      evaluate: undefined,
+      intents: { write: ({ iteration }) => (iteration === 0 ? reply('first', { data: [1] }) : { drafts: 1 }) },
+    });
+    const { handle, session, adapter } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    expect(await handle(desk).execute('go', { sessionId })).toMatchObject({ reply: 'first', data: [1] });
+    expect((await adapter.conversations.page(sessionId)).map(({ content }) => content)).toEqual(['go', 'first']);
+  });
+
   it('BOT-05 BOT-06 an intent that completes the conversation ends the turn', async () => {
     const { desk } = researcher({
       evaluate: () => false,

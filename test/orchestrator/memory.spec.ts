@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
+  type Checkpoint,
   defineOrchestrator,
   Intent,
   type JsonValue,
@@ -7,6 +8,7 @@ import {
   MemoryPort,
   type MemoryQuery,
   Orchestrator,
+  type OrchestratorEvent,
   SessionsConfigurationError,
   type TurnContext,
   TurnFailedError,
@@ -76,6 +78,29 @@ describe.each(LIVE_STORES)('a memory over $name', ({ open }) => {
         { role: 'assistant', content: 'one' },
       ],
     });
+  });
+
+  it('BOT-51 BOT-08 does not remember a turn whose settlement was refused', async () => {
+    const notes = new Notes();
+    const app = await startApplication({
+      adapter: open(),
+      orchestrators: [deskOf(notes)],
+      turns: { retry: { attempts: 1 } },
+    });
+    const desk = app.handle({ name: 'desk' });
+    const sessionId = await app.session();
+    await desk.execute('one', { sessionId });
+    const before = (await app.checkpoints.load('desk', sessionId)) as Checkpoint;
+    // Somebody writes the next checkpoint while the turn runs.
+    const onEvent = async ({ type }: OrchestratorEvent): Promise<void> => {
+      if (type === 'session-loaded') await app.checkpoints.append({ ...before, turnIndex: 1 }, 'all');
+    };
+    notes.recall = async () => (await eventually(() => app.checkpoints.load('desk', sessionId, 1)), []);
+    const error = await rejection(desk.execute('two', { sessionId, onEvent }), TurnFailedError);
+    expect(error.failure?.code).toBe('CHECKPOINT_CONFLICT');
+    await desk.execute('three', { sessionId });
+    await eventually(() => notes.remembered.length >= 2);
+    expect(notes.remembered.map(({ input }) => input.text)).toEqual(['one', 'three']);
   });
 
   it('BOT-51 is shared by the sessions of a user only when that is asked for', async () => {

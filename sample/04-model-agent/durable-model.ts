@@ -6,9 +6,9 @@ type Stream = Awaited<ReturnType<Model['doStream']>>['stream'];
 type Part = Stream extends ReadableStream<infer P> ? P : never;
 
 /**
- * A model whose answers are stored steps of a turn: shown word by word while they come, stored before their tools run, and
- * given again to the next attempt instead of being asked for. So a call of a tool keeps its id over attempts, by which
- * `turn.tools.use` knows what was done.
+ * A model for `streamText` whose answers are stored steps of a turn: shown word by word while they come, stored before their
+ * tools run, and given again to the next attempt instead of being asked for. So a call of a tool keeps its id over attempts,
+ * by which `turn.tools.use` knows what was done.
  */
 export function durable(model: Model, turn: Pick<TurnContext<never>, 'step' | 'emit'>): LanguageModel {
   return wrapLanguageModel({
@@ -40,9 +40,13 @@ async function readAll(stream: Stream, show: (part: Part) => void): Promise<Part
     if (part.type === 'error') throw part.error;
     show(part);
     const last = parts.at(-1);
-    if (part.type === 'text-delta' && last?.type === 'text-delta' && last.id === part.id) last.delta += part.delta;
-    // Neither is plain JSON, and nobody asks for them.
-    else if (part.type !== 'response-metadata' && part.type !== 'raw') parts.push({ ...part });
+    // Words are stored together, in pieces that an event can carry.
+    if (part.type === 'text-delta' && last?.type === 'text-delta' && last.id === part.id && last.delta.length < 8192) {
+      last.delta += part.delta;
+    } else if (part.type !== 'response-metadata' && part.type !== 'raw') {
+      // Those two are not plain JSON, and nobody asks for them.
+      parts.push({ ...part });
+    }
   }
   return parts;
 }

@@ -23,6 +23,16 @@ export function toMessages(said: readonly (AssistantModelMessage | ToolModelMess
   return said.flatMap((message) => (message.role === 'tool' ? resultsOf(message) : answerOf(message)));
 }
 
+/** A conversation to read, not to go on with: a line for each message. */
+export function toTranscript(messages: readonly MessageDraft[]): string {
+  return messages
+    .map(({ role, content, name, toolCalls = [] }) => {
+      const calls = toolCalls.map((call) => `${call.name}(${JSON.stringify(call.arguments)})`);
+      return `${name ?? role}: ${[textOf(content), ...calls].filter(Boolean).join(' ')}`;
+    })
+    .join('\n');
+}
+
 /** Tokens, as `turn.usage.add` takes them. */
 export function toUsage({ inputTokens = 0, outputTokens = 0 }: LanguageModelUsage): TokenUsageInput {
   return { promptTokens: inputTokens, completionTokens: outputTokens };

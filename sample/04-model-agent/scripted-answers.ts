@@ -31,6 +31,7 @@ export function scriptedAnswer({ messages, tools, response_format: format }: Cha
   const asked = messages.findLastIndex(({ role }) => role === 'user');
   const said = messages[asked]?.content ?? '';
   if (format) return { text: JSON.stringify(sort(said)) };
+  if (/^Sum up/.test(messages[0]?.content ?? '')) return { text: sumUp(said) };
   if (!tools) return { text: 'Hello! I can tell you where your orders are, and refund what you do not like.' };
   const results = messages.slice(asked + 1).filter(({ role }) => role === 'tool');
   return results.length === 0 ? call(said, messages) : goOn(said, messages, results);
@@ -40,6 +41,11 @@ function sort(said: string): object {
   return /order|refund|weather|yes|no\b|\d/i.test(said)
     ? { reasoning: 'The message is about an order.', intent: 'orders' }
     : { reasoning: 'The message is about nothing in particular.', intent: 'small-talk' };
+}
+
+function sumUp(transcript: string): string {
+  const said = transcript.split('\n').flatMap((line) => /^user: (.*)/.exec(line)?.[1] ?? []);
+  return `The user has said: ${said.join(' ')}`;
 }
 
 /** It is in a hurry: it refunds as soon as the word is said. */

@@ -1,6 +1,17 @@
-import { Intent, Orchestrator, type TurnContext, type TurnOutcome } from 'nestjs-agent-sessions';
+import { generateText } from 'ai';
+import {
+  type CompactionInfo,
+  Intent,
+  type Message,
+  Orchestrator,
+  Summarize,
+  type Summary,
+  type TurnContext,
+  type TurnOutcome,
+} from 'nestjs-agent-sessions';
 import { z } from 'zod';
 import { answer } from './answer.js';
+import { toTranscript, toUsage } from './messages.js';
 import { ModelRouter } from './model-router.js';
 import { Models } from './models.js';
 import { OrdersService } from './orders.service.js';
@@ -15,6 +26,7 @@ const order = z.object({ orderId: z.string().describe('The number of the order.'
   version: '1',
   router: ModelRouter,
   historyWindow: { router: 4, agents: 40 },
+  compaction: { afterTurns: 20, keep: 6 },
   steps: SUPPORT_STEPS,
   tokenBudget: 200_000,
 })
@@ -52,5 +64,18 @@ export class SupportAgent {
         ),
       },
     });
+  }
+
+  /** In the place of old messages, so that a long conversation costs what a short one does. */
+  @Summarize()
+  async sumUp(messages: readonly Message[], { signal }: CompactionInfo): Promise<Summary> {
+    const { text, usage } = await generateText({
+      model: this.models.cheap,
+      system:
+        'Sum up in a few sentences what a shop and its user have said. Keep names, numbers, and what was promised.',
+      prompt: toTranscript(messages),
+      abortSignal: signal,
+    });
+    return { text, usage: toUsage(usage) };
   }
 }

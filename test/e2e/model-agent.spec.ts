@@ -6,8 +6,10 @@ import { type INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { EventSource } from 'eventsource';
 import {
+  getOrchestratorToken,
   type Message,
   OrchestrationStateManager,
+  type OrchestratorHandle,
   type Session,
   type TokenUsage,
   type TurnEnd,
@@ -20,6 +22,7 @@ import { openModels } from '../../sample/04-model-agent/models.js';
 import { OrdersService } from '../../sample/04-model-agent/orders.service.js';
 import { type ChatMessage, type ChatUsage } from '../../sample/04-model-agent/scripted-answers.js';
 import { type Asked, ScriptedProvider } from '../../sample/04-model-agent/scripted-provider.js';
+import { SupportAgent } from '../../sample/04-model-agent/support.agent.js';
 import { eventually } from '../support/eventually.js';
 
 const PROJECT = join(import.meta.dirname, '../..');
@@ -176,6 +179,27 @@ describe('an agent on a model', () => {
     });
     const state = await app.get(OrchestrationStateManager, { strict: false }).getState(sessionId);
     expect(state?.cumulativeTokenUsage).toEqual(usageOf(provider.asked));
+  });
+
+  it('BOT-41 BOT-45 the cheap model sums up what is old, and the agent goes on with that', async () => {
+    await say('Where are orders 7 and 8?');
+    await say('Refund order 7 at once!');
+    const agent = app.get<OrchestratorHandle>(getOrchestratorToken(SupportAgent), { strict: false });
+    await agent.command('compact', { sessionId });
+    const summed = provider.asked.at(-1);
+    const { id, reply } = await say('Yes, please.');
+
+    expect(summed?.request.model).toBe('small');
+    expect(summed?.request.messages.at(-1)?.content).toMatch(
+      /^user: Where are orders 7 and 8\?\nassistant: find_order\(\{"orderId":"7"\}\) find_order/,
+    );
+    const { messages } = provider.asked.at(-1)?.request ?? { messages: [] };
+    expect(messages.slice(0, 3).map(({ role }) => role)).toEqual(['system', 'system', 'user']);
+    expect(messages[1].content).toBe('The user has said: Where are orders 7 and 8?');
+    for (const { request } of provider.asked) expectWholeExchanges(request.messages);
+    expect(reply).toBe('Done: 40 euros are on their way, receipt R-1.');
+    const { report } = await ask<{ report: TurnReport }>(`/turns/${id}`);
+    expect(report.compaction).toMatchObject({ status: 'applied', usage: usageOf(provider.asked.slice(-4, -3)) });
   });
 
   it('BOT-06 TRN-09 a turn that is cancelled stops the model in mid-answer', async () => {

@@ -66,6 +66,7 @@ export class TurnLoop {
 
   async run(): Promise<EndedBy | Parked> {
     const { iterate, maxIterations } = this.definition;
+    const keyOf = (number: number): StepKey => iterationKey(number, this.definition);
     for (let number = 0; ; number += 1) {
       const stored = iterate ? this.memo.find(keyOf(number)) : undefined;
       const iteration = stored === undefined ? await this.iterate(number) : (stored as unknown as Iteration);
@@ -194,7 +195,10 @@ function reportOf({ intent, durationMs, usage }: IntentRun, text: string | null)
   };
 }
 
-/** No step of a handler has this occurrence. */
-function keyOf(iteration: number): StepKey {
-  return { iteration, intent: '', name: 'iteration', occurrence: -1 };
+/**
+ * No step of a handler has this occurrence. What an iteration did to the state is in the shape of who made it: another version
+ * or structure of the orchestrator makes it again, with the results of its steps.
+ */
+function iterationKey(iteration: number, { version, signature }: OrchestratorDefinition): StepKey {
+  return { iteration, intent: version, name: `iteration ${signature}`, occurrence: -1 };
 }

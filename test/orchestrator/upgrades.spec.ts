@@ -1,5 +1,6 @@
 import {
   defineOrchestrator,
+  END,
   type OrchestratorConfig,
   type OrchestratorDefinition,
   OrchestratorDriftError,
@@ -11,7 +12,7 @@ import { mintId } from '../../lib/common/ids.js';
 import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { eventually } from '../support/eventually.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
-import { type Application, LASTING_STORES, rejection, startApplication } from '../support/running-application.js';
+import { type Application, gate, LASTING_STORES, rejection, startApplication } from '../support/running-application.js';
 
 interface Desk {
   seen?: string[];
@@ -42,6 +43,38 @@ describe.each(LASTING_STORES)('another version while a turn is in flight, over $
     expect((await app.checkpoints.load('desk', sessionId))?.state).toEqual({
       texts: ['first', 'interrupted', 'after'],
     });
+  });
+
+  it('BOT-35 BOT-05 iterations of the former version are made again by the present one, with the results of their steps', async () => {
+    const open = create();
+    const did: string[] = [];
+    const { pass } = gate();
+    const iterating = (version: string, key: keyof Desk): OrchestratorDefinition<Desk> =>
+      defineOrchestrator<Desk>({
+        name: 'desk',
+        version,
+        iterate: true,
+        route: async ({ iteration, signal }) => {
+          if (version === '1' && iteration === 2) await pass(signal);
+          return iteration < 3 ? 'note' : END;
+        },
+        intents: {
+          note: async (turn) => {
+            const done = await turn.step('effect', () => `${version}:${turn.iteration}`);
+            did.push(`${version} ${done}`);
+            return { [key]: [...(turn.state[key] ?? []), done] };
+          },
+        },
+      });
+    const first = await startApplication({ adapter: open(), orchestrators: [iterating('1', 'seen')] });
+    const sessionId = await first.session();
+    const { id } = await first.turns.submit('desk', 'hi', { sessionId });
+    await eventually(() => did.length === 2);
+    await first.close();
+    const second = await startApplication({ adapter: open(), orchestrators: [iterating('2', 'texts')] });
+    await second.turns.result(id);
+    expect((await second.checkpoints.load('desk', sessionId))?.state).toEqual({ texts: ['1:0', '1:1', '2:2'] });
+    expect(did).toEqual(['1 1:0', '1 1:1', '2 1:0', '2 1:1', '2 2:2']);
   });
 
   it('BOT-35 without a way from there it fails with a typed error, and the session goes on when it is adopted', async () => {

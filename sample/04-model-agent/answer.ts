@@ -11,7 +11,10 @@ export interface Role {
   readonly tools?: ToolSet;
 }
 
-/** Lets a model answer the turn: as many rounds of calls and results as it needs, up to eight. */
+/** Of calls and results in a turn; in the last one the model must answer. */
+const MAX_ROUNDS = 8;
+
+/** Lets a model answer the turn. */
 export async function answer(turn: TurnContext, { model, system, tools = {} }: Role): Promise<TurnOutcome> {
   turn.usage.assertWithinBudget();
   const result = streamText({
@@ -21,7 +24,8 @@ export async function answer(turn: TurnContext, { model, system, tools = {} }: R
     // Summaries of a conversation are system messages in its history.
     allowSystemInMessages: true,
     tools,
-    stopWhen: [stepCountIs(8), hasFailed],
+    stopWhen: [stepCountIs(MAX_ROUNDS), hasFailed],
+    prepareStep: ({ stepNumber }) => (stepNumber < MAX_ROUNDS - 1 ? {} : { toolChoice: 'none' }),
     abortSignal: turn.signal,
     // The turn is tried again instead, with what is stored of it.
     maxRetries: 0,

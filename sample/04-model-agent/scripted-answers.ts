@@ -4,6 +4,7 @@ export interface ChatRequest {
   readonly stream?: boolean;
   readonly messages: readonly ChatMessage[];
   readonly tools?: readonly object[];
+  readonly tool_choice?: unknown;
   readonly response_format?: object;
 }
 
@@ -27,12 +28,18 @@ export interface ScriptedAnswer {
 }
 
 /** The whole mind of the scripted provider: it goes by words. */
-export function scriptedAnswer({ messages, tools, response_format: format }: ChatRequest): ScriptedAnswer {
+export function scriptedAnswer({
+  messages,
+  tools,
+  tool_choice: choice,
+  response_format: format,
+}: ChatRequest): ScriptedAnswer {
   const asked = messages.findLastIndex(({ role }) => role === 'user');
   const said = messages[asked]?.content ?? '';
   if (format) return { text: JSON.stringify(sort(said)) };
   if (/^Sum up/.test(messages[0]?.content ?? '')) return { text: sumUp(said) };
   if (!tools) return { text: 'Hello! I can tell you where your orders are, and refund what you do not like.' };
+  if (/again and again/i.test(said) && choice !== 'none') return call(said, messages);
   const results = messages.slice(asked + 1).filter(({ role }) => role === 'tool');
   return results.length === 0 ? call(said, messages) : goOn(said, messages, results);
 }

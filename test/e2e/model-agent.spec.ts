@@ -135,6 +135,14 @@ describe('an agent on a model', () => {
     expect((await say('How is the weather where order 7 is?')).reply).toBe('That I cannot tell.');
   });
 
+  it('ORC-28 a model that goes on calling tools must answer in the eighth round', async () => {
+    const { reply } = await say('Look again and again where order 8 is.');
+
+    expect(reply).toMatch(/^Order 8, a chair for 90 euros, is delivered\./);
+    expect(provider.asked).toHaveLength(9);
+    expect(provider.asked.slice(-2).map(({ request }) => request.tool_choice)).toEqual(['auto', 'none']);
+  });
+
   it('BOT-40 the exchange is in the conversation, and comes back to the model as it was, never in halves', async () => {
     await say('Where are orders 7 and 8?');
     await say('Refund order 8 at once!');

@@ -93,7 +93,9 @@ export {
   StateSchemaError,
   UnknownIntentError,
 } from './orchestrator/orchestrator.errors.js';
+export { type HistoryEntry, type UndoResult } from './orchestrator/time-travel.js';
 export { NothingToUndoError, SessionNotEmptyError } from './orchestrator/time-travel.errors.js';
+export { ForkOptions, HistoryQuery, UndoOptions } from './orchestrator/time-travel.inputs.js';
 export {
   type OrchestratorExecuteOptions,
   OrchestratorHandle,

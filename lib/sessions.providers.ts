@@ -24,6 +24,8 @@ import { registerConversationCommands } from './orchestrator/conversation-comman
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
 import { OrchestratorRunner } from './orchestrator/orchestrator-runner.js';
+import { TimeTravel } from './orchestrator/time-travel.js';
+import { TurnCommands } from './orchestrator/turn-commands.js';
 import { TurnContextFactory } from './orchestrator/turn-context.js';
 import { silentQueue } from './queue/in-process/silent-queue.js';
 import { AffinityResolver, defaultAffinityResolver } from './session/affinity-resolver.js';
@@ -160,6 +162,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       OrchestratorEvents,
       MessageTokens,
       ConversationCompactor,
+      SESSIONS_ADAPTER,
     ],
     (
       registry: OrchestratorRegistry,
@@ -171,8 +174,10 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       events: OrchestratorEvents,
       tokens: MessageTokens,
       compactor: ConversationCompactor,
+      { checkpoints, conversations }: SessionsAdapter,
     ) => {
       const contextFactory = lazily(() => findProvider(moduleRef, TurnContextFactory) ?? new TurnContextFactory());
+      const commands = new TurnCommands(checkpoints, conversations, agents);
       return new OrchestratorRunner(
         registry,
         sessions,
@@ -183,6 +188,8 @@ export const SESSIONS_PROVIDERS: Provider[] = [
         events,
         tokens,
         compactor,
+        conversations,
+        commands,
       );
     },
   ),
@@ -218,6 +225,11 @@ export const SESSIONS_PROVIDERS: Provider[] = [
     }),
   ),
   provide(TurnService, [TurnRuntime], (runtime: TurnRuntime) => new TurnService(runtime)),
+  provide(
+    TimeTravel,
+    [TurnService, SessionStore, CheckpointStore],
+    (...parts: ConstructorParameters<typeof TimeTravel>) => new TimeTravel(...parts),
+  ),
   provide(TurnWorker, [TurnRuntime], (runtime: TurnRuntime) => new TurnWorker(runtime)),
   provide(LaneReconciler, [TurnRuntime], (runtime: TurnRuntime) => new LaneReconciler(runtime)),
   provide(

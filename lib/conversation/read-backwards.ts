@@ -4,18 +4,19 @@ import { type Message } from './message.js';
 const PAGE = 100;
 
 /**
- * The messages of a log before a position, page by page from the newest to the oldest, each page in order. A page is twice
- * as long as the one before it.
- * @param before left out: all that are there now
+ * The messages of a log between two positions, page by page from the newest to the oldest, each page in order. A page is
+ * twice as long as the one before it.
+ * @param range.before left out: all that are there now
+ * @param range.after default 0: up to the first
  */
 export async function* readBackwards(
   log: Pick<ConversationLog, 'window' | 'page'>,
   sessionId: string,
-  before?: number,
+  { before, after: begin = 0 }: { readonly before?: number; readonly after?: number } = {},
 ): AsyncGenerator<readonly Message[], void> {
   let end = before ?? (await lastPosition(log, sessionId)) + 1;
-  for (let size = PAGE; end > 1; size *= 2) {
-    const after = Math.max(0, end - 1 - size);
+  for (let size = PAGE; end > begin + 1; size *= 2) {
+    const after = Math.max(begin, end - 1 - size);
     yield await log.page(sessionId, { after, limit: end - 1 - after });
     end = after + 1;
   }

@@ -1,3 +1,4 @@
+import { type StateSnapshot } from '../checkpoint/checkpoint.js';
 import { assertId, mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
@@ -119,6 +120,14 @@ export class AgentOrchestration {
 
   delete(sessionId: string): Promise<boolean> {
     return this.parts.store.delete(this.address(sessionId));
+  }
+
+  /** What a checkpoint has kept of the state. */
+  snapshotIn(documents: readonly StateSnapshot[] = []): JsonValue | undefined {
+    const { namespace, scope, key } = this.name;
+    const isMine = ({ name }: StateSnapshot): boolean =>
+      name.namespace === namespace && name.scope === scope && name.key === key;
+    return documents.find(isMine)?.value;
   }
 
   /** The change by which a session goes back to a snapshot, but for the tokens, which are spent. */

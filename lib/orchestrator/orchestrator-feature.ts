@@ -11,6 +11,7 @@ import { OrchestratorCommands } from './orchestrator-commands.js';
 import { OrchestratorEvents } from './orchestrator-events.js';
 import { OrchestratorHandle, type OrchestratorPlace } from './orchestrator-handle.js';
 import { OrchestratorRegistry } from './orchestrator.registry.js';
+import { TimeTravel } from './time-travel.js';
 
 /** The orchestrators, plans and session managers of one `forFeature` call, for the explorer to find. */
 export class OrchestratorFeature {
@@ -42,7 +43,8 @@ function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
   const turns = findProvider(moduleRef, TurnService);
   const sessions = findProvider(moduleRef, SessionStore);
   const commands = findProvider(moduleRef, OrchestratorCommands);
-  if (!turns || !sessions || !commands) {
+  const timeTravel = findProvider(moduleRef, TimeTravel);
+  if (!turns || !sessions || !commands || !timeTravel) {
     throw new SessionsConfigurationError(
       `The orchestrator ${name} has no SessionsModule.forRoot() to run in, or is used before the application has started. ` +
         "Import it once, in the application's root module.",
@@ -53,5 +55,5 @@ function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
   if (!definition || !events) {
     throw new SessionsConfigurationError(`The orchestrator ${name} is used before the application has started.`);
   }
-  return { definition, turns, sessions, commands, events };
+  return { definition, turns, sessions, commands, events, timeTravel };
 }

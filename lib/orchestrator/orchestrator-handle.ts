@@ -1,3 +1,4 @@
+import { type Session } from '../session/session.js';
 import { type SubmitOptions, type TurnInputLike, type WaitOptions } from '../turn/turn.inputs.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { type TurnService } from '../turn/turn.service.js';
@@ -7,6 +8,8 @@ import { type SessionStore } from '../session/session-store.service.js';
 import { type OrchestratorCommands } from './orchestrator-commands.js';
 import { orchestratorTool, type OrchestratorTool, type OrchestratorToolOptions } from './orchestrator-tool.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
+import { type ForkOptions, type HistoryQuery, type UndoOptions } from './time-travel.inputs.js';
+import { type HistoryEntry, type TimeTravel, type UndoResult } from './time-travel.js';
 import { type OrchestratorEvent, type OrchestratorEvents, type OrchestratorEventType } from './orchestrator-events.js';
 import { type TurnContext } from './turn-context.js';
 
@@ -30,6 +33,7 @@ export interface OrchestratorPlace {
   readonly sessions: SessionStore;
   readonly commands: OrchestratorCommands;
   readonly events: OrchestratorEvents;
+  readonly timeTravel: TimeTravel;
 }
 
 /** What `@InjectOrchestrator` gives: one orchestrator, ready to take turns (BOT-01). */
@@ -74,6 +78,32 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
    */
   async resume(sessionId: string, options?: WaitOptions): Promise<TurnResult | null> {
     return this.find().turns.resume(this.name, sessionId, options);
+  }
+
+  /** The session's checkpoints of this orchestrator, the latest first (BOT-25). @throws InvalidInputError */
+  async history(sessionId: string, query: HistoryQuery = {}): Promise<HistoryEntry<State>[]> {
+    return (await this.find().timeTravel.history(this.name, sessionId, query)) as HistoryEntry<State>[];
+  }
+
+  /**
+   * Takes the last turn back, and again the one before it, up to the state before the first: a turn of its own, which waits
+   * for those before it in the lane. The state, and what the plan knows but for tokens, are as before that turn; its messages
+   * are given to no turn of this orchestrator any more. The log keeps them.
+   * @throws NothingToUndoError; CheckpointPrunedError when `keepCheckpoints` does not reach so far; otherwise as `execute`
+   */
+  async undo(sessionId: string, options: UndoOptions = {}): Promise<UndoResult> {
+    return this.find().timeTravel.undo(this.name, sessionId, options);
+  }
+
+  /**
+   * A new session that goes on from one of this session's turns: its messages, except those that were undone, its state and
+   * what the plan knows are as after that turn. Owner, workspace and metadata are those of this session; surfaces it has none.
+   * @returns the new session
+   * @throws SessionNotFoundError, CheckpointNotFoundError, CheckpointPrunedError; SessionConflictError when the session
+   * `newSessionId` is somebody else's, SessionNotEmptyError when it is in use; otherwise as `execute`
+   */
+  async fork(sessionId: string, options: ForkOptions = {}): Promise<Session> {
+    return this.find().timeTravel.fork(this.name, sessionId, options);
   }
 
   /**

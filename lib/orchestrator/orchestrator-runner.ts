@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
-import { type NewCheckpoint } from '../checkpoint/checkpoint.js';
+import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js';
 import { deepFreeze, type JsonObject, type JsonValue, stringifyWithin, toJson } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
-import { type NewMessage } from '../conversation/conversation.store.js';
+import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
 import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
 import { HEAD } from '../conversation/conversation-head.js';
 import { type MessageTokens } from '../conversation/message-tokens.js';
@@ -39,7 +39,9 @@ import {
 } from './orchestrator-events.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { assertState } from './state-schema.js';
+import { readCommandFailure } from './time-travel.errors.js';
 import { elapsed, TurnCalls } from './turn-calls.js';
+import { type TurnCommands } from './turn-commands.js';
 import { type TurnContextFactory } from './turn-context.js';
 import { TurnConversation } from './turn-conversation.js';
 import { TurnLoop } from './turn-loop.js';
@@ -63,6 +65,8 @@ export class OrchestratorRunner extends TurnRunner {
     private readonly events: OrchestratorEvents,
     private readonly tokens: MessageTokens,
     private readonly compactor: ConversationCompactor,
+    private readonly log: ConversationLog,
+    private readonly commands: TurnCommands,
   ) {
     super();
   }
@@ -112,10 +116,19 @@ export class OrchestratorRunner extends TurnRunner {
     const session = claimed.session ?? (await this.loadSession(turn.sessionId));
     const turnIndex = checkpoint ? checkpoint.turnIndex + 1 : 0;
     tell({ type: 'session-loaded', session, turnIndex });
-    const loaded = await loadState(definition, claimed);
-    migrated = loaded.migrated;
-    tell({ type: 'drift-checked', drifted: loaded.drifted, migrated });
-    const state = patched(loaded.state, toPatch(turn.request.statePatch ?? {}));
+    const load = async (from: Checkpoint | null): Promise<JsonObject> => {
+      const loaded = await loadState(definition, { turn, checkpoint: from });
+      migrated = loaded.migrated;
+      tell({ type: 'drift-checked', drifted: loaded.drifted, migrated });
+      return loaded.state;
+    };
+    const { command } = turn.request;
+    if (command) {
+      const settlement = await this.commands.run(command, definition, claimed, load);
+      return { ...settlement, report: report(settlement.status) };
+    }
+    const state = patched(await load(checkpoint), toPatch(turn.request.statePatch ?? {}));
+    await conversation.load(this.log);
 
     const context = await this.buildContext(turn, session);
     const orchestration = await this.orchestrationOf(definition, claimed);
@@ -168,14 +181,14 @@ export class OrchestratorRunner extends TurnRunner {
       reply: { text: progress.text, ...(progress.data === undefined ? {} : { data: progress.data }) },
       report: report(status, endedBy),
       messages,
-      checkpoint: nextCheckpoint(definition, claimed, lastRoute, progress.state, conversation.summarizedThrough),
+      checkpoint: nextCheckpoint(definition, claimed, lastRoute, progress.state, conversation, orchestration),
       keepCheckpoints: definition.keepCheckpoints,
       ...(orchestration ? { stateChanges: orchestration.changes() } : {}),
     };
   }
 
   readFailure(turn: Turn): SessionsError | undefined {
-    return readOrchestratorFailure(turn);
+    return readOrchestratorFailure(turn) ?? readCommandFailure(turn);
   }
 
   /** Tells everybody of this process who listens: those of the definition, of all orchestrators, and of this turn. */
@@ -279,7 +292,8 @@ function nextCheckpoint(
   { turn, checkpoint }: ClaimedTurn,
   lastRoute: readonly string[],
   state: JsonObject,
-  summarizedThrough: number,
+  conversation: TurnConversation,
+  orchestration: TurnOrchestration | null,
 ): NewCheckpoint {
   return {
     orchestrator: name,
@@ -289,9 +303,11 @@ function nextCheckpoint(
     lastRoute,
     signature,
     version,
-    summarizedThrough,
+    summarizedThrough: conversation.summarizedThrough,
     turnId: turn.id,
     ...(checkpoint ? { parent: checkpoint.turnIndex } : {}),
+    ...(checkpoint?.undone ? { undone: checkpoint.undone } : {}),
+    ...(orchestration ? { documents: [orchestration.snapshot()] } : {}),
   };
 }
 
@@ -324,7 +340,7 @@ function reportOf(
 
 /** What iterations that are over have said stays with an interrupted turn. */
 function accountOf(turn: Turn, report: JsonObject, progress: TurnProgress = begin({})): AttemptAccount {
-  return { report, messages: messagesOf(turn, progress) };
+  return { report, messages: turn.request.command ? [] : messagesOf(turn, progress) };
 }
 
 function traceOf(error: unknown): string {

@@ -1,13 +1,14 @@
-import { type NewMessage } from '../conversation/conversation.store.js';
+import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
 import {
   type ConversationHead,
   readHead,
   type SeenConversation,
   viewThrough,
 } from '../conversation/conversation-head.js';
+import { messagesToLoad } from '../conversation/history-window.js';
 import { type MessageTokens } from '../conversation/message-tokens.js';
 import { type Message, type MessageDraft } from '../conversation/message.js';
-import { undoneTurns } from '../conversation/uncompacted.js';
+import { windowWithoutUndone } from '../conversation/undone-messages.js';
 import { type ConversationView, cutWindow, viewOf } from '../conversation/window.js';
 import { type StateDocument } from '../state/state.store.js';
 import { type ClaimedTurn } from '../turn/turn.store.js';
@@ -19,7 +20,7 @@ import { type UsageRole } from './usage-tally.js';
 /** What one attempt of a turn sees of its conversation. */
 export class TurnConversation {
   readonly head: ConversationHead | null;
-  private readonly view: ConversationView;
+  private view: ConversationView = viewOf([]);
   private readonly cut = new Map<'router' | 'agents', readonly (Message | MessageDraft)[]>();
 
   /** @param document of the head; `null` where none was claimed, or there is none */
@@ -31,10 +32,19 @@ export class TurnConversation {
     private readonly tell: (event: OrchestratorEventBody) => void,
   ) {
     this.head = document && readHead(document);
-    const { turn, history, checkpoint } = claimed;
-    const undone = new Set(undoneTurns(checkpoint));
-    const log = undone.size === 0 ? history : history.filter(({ turnId }) => !undone.has(turnId));
-    this.view = turn.request.history ? viewOf(turn.request.history) : viewThrough(this.head, log);
+  }
+
+  /** Before a window is asked for. Reads the log only where what was claimed of it has lost messages that were taken back. */
+  async load(log: Pick<ConversationLog, 'window' | 'page'>): Promise<void> {
+    const { turn, history, checkpoint } = this.claimed;
+    if (turn.request.history) {
+      this.view = viewOf(turn.request.history);
+      return;
+    }
+    const through = viewThrough(this.head, history).summary?.replaces?.through ?? 0;
+    const wanted = { after: through, limit: messagesToLoad(this.definition.historyWindow) };
+    const counted = await windowWithoutUndone(log, turn.sessionId, history, wanted, checkpoint?.undone);
+    this.view = viewThrough(this.head, counted);
   }
 
   /** What each part of the orchestrator is given; cut once, when it is first asked for. */

@@ -35,7 +35,8 @@ export class TurnWaiter {
 
   /** Listens for a turn that is about to be accepted, so that `settled` need not look. Follow with it, or with `forget`. */
   expect(turnId: string): void {
-    this.watch(turnId);
+    // The same turn may be submitted twice at once.
+    if (!this.watches.has(turnId)) this.watch(turnId);
   }
 
   forget(turnId: string): void {

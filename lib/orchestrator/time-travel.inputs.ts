@@ -1,0 +1,63 @@
+import { Allow } from 'class-validator';
+import { MustBeInteger, MustBeName, Must, Optional } from '../common/check-input.js';
+import { isId } from '../common/ids.js';
+import { WHEN_BUSY, type WhenBusy } from '../turn/turn.js';
+
+/** Which checkpoints of a session to list; the latest first. */
+export class HistoryQuery {
+  /** Those with an index below this one; default: from the latest. */
+  @Optional()
+  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
+  before?: number;
+
+  /** At most this many; default 50. */
+  @Optional()
+  @MustBeInteger(1, 1000)
+  limit?: number;
+}
+
+/** How a command is waited for. */
+class CommandWait {
+  /** Milliseconds after which the caller stops waiting; the command goes on. Default: no limit. */
+  @Optional()
+  @MustBeInteger(1, 2_147_483_647)
+  timeoutMs?: number;
+
+  /** Adopt the orchestrator's present shape, although the checkpoint to go on from was written by another. */
+  @Optional()
+  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  force?: boolean;
+}
+
+export class UndoOptions extends CommandWait {
+  /** The same key is one undo, however often it is sent. */
+  @Optional()
+  @MustBeName()
+  idempotencyKey?: string;
+
+  /** What to do when the session is busy; default: the module's `turns.whenBusy`. */
+  @Optional()
+  @Must((value) => WHEN_BUSY.includes(value as WhenBusy), `must be one of ${WHEN_BUSY.join(', ')}.`)
+  whenBusy?: WhenBusy;
+}
+
+export class ForkOptions extends CommandWait {
+  /** The index of the last turn that the fork has; default: the latest. */
+  @Optional()
+  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
+  atTurn?: number;
+
+  /** Sent again with the same id, it is the same fork. Default: minted, so that each call makes a session. */
+  @Optional()
+  @Must(isId, 'must be 1 to 200 letters, digits or . _ : @ / + = ~ - and begin with a letter or digit.')
+  newSessionId?: string;
+
+  /** Default: the owner of the session that is forked. */
+  @Optional()
+  @MustBeName()
+  userId?: string;
+
+  /** JSON; copied. Default: that of the session that is forked. */
+  @Allow()
+  metadata?: Record<string, unknown>;
+}

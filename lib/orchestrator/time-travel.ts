@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+import { checkpointAt } from '../checkpoint/checkpoint-at.js';
+import { type CheckpointStore } from '../checkpoint/checkpoint.store.js';
+import { type Checkpoint } from '../checkpoint/checkpoint.js';
+import { checkInput } from '../common/check-input.js';
+import { assertId } from '../common/ids.js';
+import { SessionConflictError, SessionNotFoundError } from '../session/session.errors.js';
+import { type Session } from '../session/session.js';
+import { type CreateSessionInput } from '../session/session.inputs.js';
+import { type SessionStore } from '../session/session-store.service.js';
+import { type TurnService } from '../turn/turn.service.js';
+import { ForkOptions, HistoryQuery, UndoOptions } from './time-travel.inputs.js';
+
+/** An orchestrator's state in a session as a turn, an undo or a fork left it. */
+export type HistoryEntry<State = Record<string, unknown>> = Pick<
+  Checkpoint,
+  'turnIndex' | 'lastRoute' | 'version' | 'savedAt' | 'turnId' | 'parent'
+> & { readonly state: State };
+
+/** What an undo has done. */
+export interface UndoResult {
+  readonly sessionId: string;
+  /** Of the checkpoint that it wrote. */
+  readonly turnIndex: number;
+  /** The turn that was taken back. */
+  readonly undone: string;
+}
+
+/** The ways back of every orchestrator (BOT-25): what the methods of its handle do. */
+export class TimeTravel {
+  constructor(
+    private readonly turns: TurnService,
+    private readonly sessions: SessionStore,
+    private readonly checkpoints: CheckpointStore,
+  ) {}
+
+  async history(orchestrator: string, sessionId: string, query: HistoryQuery): Promise<HistoryEntry[]> {
+    assertId(sessionId, 'sessionId');
+    const page = { ...checkInput(HistoryQuery, query, 'query') };
+    return (await this.checkpoints.history(orchestrator, sessionId, page)).map(toEntry);
+  }
+
+  async undo(orchestrator: string, sessionId: string, options: UndoOptions): Promise<UndoResult> {
+    assertId(sessionId, 'sessionId');
+    const checked = checkInput(UndoOptions, options, 'options');
+    const command = { type: 'undo' } as const;
+    const { turnIndex, data } = await this.turns.command(orchestrator, { ...checked, sessionId, command });
+    return { sessionId, turnIndex, ...(data as unknown as Pick<UndoResult, 'undone'>) };
+  }
+
+  async fork(orchestrator: string, sessionId: string, options: ForkOptions): Promise<Session> {
+    assertId(sessionId, 'sessionId');
+    const { atTurn, newSessionId, userId, metadata, ...wait } = checkInput(ForkOptions, options, 'options');
+    const source = await this.sessions.get(sessionId);
+    if (!source) throw new SessionNotFoundError(sessionId);
+    const { turnIndex } = await checkpointAt(this.checkpoints, orchestrator, sessionId, atTurn);
+    const target = await this.sessionFor({
+      userId: userId ?? source.userId,
+      metadata: metadata ?? source.metadata,
+      ...(newSessionId === undefined ? {} : { id: newSessionId }),
+      ...(source.workspaceId === undefined ? {} : { workspaceId: source.workspaceId }),
+    });
+    // The latest turn is another one when the call is sent again, and the fork is the same.
+    const id = forkId(orchestrator, sessionId, target.id, atTurn);
+    const command = { type: 'fork', from: { sessionId, turnIndex } } as const;
+    await this.turns.command(orchestrator, { ...wait, sessionId: target.id, whenBusy: 'enqueue', command, id });
+    return (await this.sessions.get(target.id)) ?? target;
+  }
+
+  /** The session that a fork goes into: one that an earlier call of the same owner has made, too. */
+  private async sessionFor(wanted: CreateSessionInput): Promise<Session> {
+    try {
+      return await this.sessions.create(wanted);
+    } catch (error) {
+      if (!(error instanceof SessionConflictError) || wanted.id === undefined) throw error;
+      const known = await this.sessions.get(wanted.id);
+      if (known?.userId !== wanted.userId || known.workspaceId !== wanted.workspaceId) throw error;
+      return known;
+    }
+  }
+}
+
+function toEntry(checkpoint: Checkpoint): HistoryEntry {
+  const { turnIndex, state, lastRoute, version, savedAt, turnId, parent } = checkpoint;
+  const turn = turnId === undefined ? {} : { turnId };
+  return { turnIndex, state, lastRoute, version, savedAt, ...turn, ...(parent === undefined ? {} : { parent }) };
+}
+
+function forkId(...fork: readonly (string | number | undefined)[]): string {
+  return createHash('sha256').update(JSON.stringify(fork)).digest('hex').slice(0, 32);
+}

@@ -1,0 +1,160 @@
+import { checkpointAt, turnAfter } from '../checkpoint/checkpoint-at.js';
+import { type CheckpointStore } from '../checkpoint/checkpoint.store.js';
+import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js';
+import { mintId } from '../common/ids.js';
+import { type JsonObject, type JsonValue } from '../common/json.js';
+import { HEAD, type TakenBack } from '../conversation/conversation-head.js';
+import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
+import { type Message } from '../conversation/message.js';
+import { turnsSince, withoutUndone } from '../conversation/undone-messages.js';
+import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
+import { type StateChange } from '../state/state.store.js';
+import { type ClaimedTurn, type TurnSettlement } from '../turn/turn.store.js';
+import { type TurnCommand } from '../turn/turn.js';
+import { messageId } from '../turn/user-message.js';
+import { type OrchestratorDefinition } from './orchestrator.js';
+import { NothingToUndoError, SessionNotEmptyError } from './time-travel.errors.js';
+
+/** Messages of the log that are read at once where all of them are. */
+const PAGE = 500;
+
+type LoadState = (checkpoint: Checkpoint | null) => Promise<JsonObject>;
+
+/** Carries out the turns that are commands (BOT-25). What they change is one settlement, as of any turn. */
+export class TurnCommands {
+  constructor(
+    private readonly checkpoints: CheckpointStore,
+    private readonly log: ConversationLog,
+    private readonly agents: OrchestrationAgents,
+  ) {}
+
+  /** @param load checks and migrates what is to stand again, as the state that any turn begins with */
+  run(
+    command: TurnCommand,
+    definition: OrchestratorDefinition,
+    claimed: ClaimedTurn,
+    load: LoadState,
+  ): Promise<TurnSettlement> {
+    return command.type === 'undo'
+      ? this.undo(definition, claimed, load)
+      : this.fork(definition, claimed, command.from, load);
+  }
+
+  /**
+   * Goes on from where the last turn began: with a checkpoint that stands for the one before, so that a further undo goes
+   * further back.
+   * @throws NothingToUndoError, CheckpointPrunedError, OrchestratorDriftError
+   */
+  private async undo(
+    definition: OrchestratorDefinition,
+    { turn, checkpoint: latest }: ClaimedTurn,
+    load: LoadState,
+  ): Promise<TurnSettlement> {
+    const { name } = definition;
+    const { sessionId } = turn;
+    if (!latest || latest.turnId === undefined) throw new NothingToUndoError(name, sessionId);
+    const before =
+      latest.parent === undefined ? null : await checkpointAt(this.checkpoints, name, sessionId, latest.parent);
+    const { turnIds, from } = await turnsSince(this.log, sessionId, name, latest.turnId);
+    return {
+      status: 'awaiting-input',
+      reply: { text: null, data: { undone: latest.turnId } },
+      messages: [],
+      checkpoint: {
+        ...standing(definition, sessionId, before, await load(before)),
+        turnIndex: latest.turnIndex + 1,
+        summarizedThrough: latest.summarizedThrough,
+        ...(before?.turnId === undefined ? {} : { turnId: before.turnId }),
+        ...(before?.parent === undefined ? {} : { parent: before.parent }),
+        undone: [...new Set([...(latest.undone ?? []), ...turnIds])],
+      },
+      keepCheckpoints: definition.keepCheckpoints,
+      stateChanges: [...this.restored(definition, before), ...(from === null ? [] : [withoutSummary(from)])],
+    };
+  }
+
+  /**
+   * Begins an empty session with all that another one has, as after one of its turns.
+   * @throws SessionNotEmptyError, CheckpointNotFoundError, CheckpointPrunedError, OrchestratorDriftError
+   */
+  private async fork(
+    definition: OrchestratorDefinition,
+    { turn, checkpoint }: ClaimedTurn,
+    from: { readonly sessionId: string; readonly turnIndex: number },
+    load: LoadState,
+  ): Promise<TurnSettlement> {
+    const isEmpty = !checkpoint && (await this.log.page(turn.sessionId, { limit: 1 })).length === 0;
+    if (!isEmpty) throw new SessionNotEmptyError(turn.sessionId);
+    const source = await checkpointAt(this.checkpoints, definition.name, from.sessionId, from.turnIndex);
+    const messages = await this.conversationAt(source);
+    return {
+      status: 'awaiting-input',
+      reply: { text: null },
+      messages: messages.map((message, index) => copyOf(message, messageId(turn.id, index))),
+      checkpoint: {
+        ...standing(definition, turn.sessionId, source, await load(source)),
+        turnIndex: 0,
+        summarizedThrough: 0,
+      },
+      keepCheckpoints: definition.keepCheckpoints,
+      stateChanges: this.copied(definition, source),
+    };
+  }
+
+  /** All that was said until the orchestrator's next turn, but for what was undone. */
+  private async conversationAt(checkpoint: Checkpoint): Promise<readonly Message[]> {
+    const { sessionId, undone = [] } = checkpoint;
+    const log: Message[] = [];
+    for (let page: readonly Message[]; ;) {
+      page = await this.log.page(sessionId, { after: log.length, limit: PAGE });
+      log.push(...page);
+      if (page.length < PAGE) break;
+    }
+    // Only now: a turn whose messages were read is there for certain.
+    const next = await turnAfter(this.checkpoints, checkpoint);
+    const end = next === null ? -1 : log.findIndex(({ turnId }) => turnId === next);
+    return withoutUndone(end < 0 ? log : log.slice(0, end), new Set(undone));
+  }
+
+  private restored({ plan }: OrchestratorDefinition, before: Checkpoint | null): readonly StateChange[] {
+    if (!plan) return [];
+    const states = this.agents.get(plan.agent);
+    return [states.restored(states.snapshotIn(before?.documents))];
+  }
+
+  private copied({ plan }: OrchestratorDefinition, { documents }: Checkpoint): readonly StateChange[] {
+    if (!plan) return [];
+    const states = this.agents.get(plan.agent);
+    const value = states.snapshotIn(documents);
+    return value === undefined ? [] : [states.copied(value)];
+  }
+}
+
+/** What a checkpoint says that stands for another one, or for what was before the first. */
+function standing(
+  { name, signature, version }: OrchestratorDefinition,
+  sessionId: string,
+  before: Checkpoint | null,
+  state: JsonObject,
+): Omit<NewCheckpoint, 'turnIndex' | 'summarizedThrough'> {
+  return {
+    orchestrator: name,
+    sessionId,
+    state,
+    lastRoute: before ? before.lastRoute : [],
+    signature,
+    version,
+    ...(before?.documents ? { documents: before.documents } : {}),
+  };
+}
+
+/** A summary that stands for messages which were taken back is not read any more. Without effect where there is none. */
+function withoutSummary(from: number): StateChange {
+  const entry: TakenBack = { from };
+  return { name: HEAD, append: { id: mintId(), entries: [entry as unknown as JsonValue] } };
+}
+
+function copyOf(message: Message, id: string): NewMessage {
+  const { position: _, createdAt: __, turnId: ___, orchestrator = null, ...said } = message;
+  return { ...said, id, orchestrator };
+}

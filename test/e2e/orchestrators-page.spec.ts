@@ -5,6 +5,7 @@ import {
   type EndedBy,
   type OrchestratorConfig,
   type OrchestratorEventType,
+  type OrchestratorHandle,
   type TurnContext,
   type TurnReport,
 } from 'nestjs-agent-sessions';
@@ -74,6 +75,21 @@ describe('docs/orchestrators.md', () => {
     waitFor: true,
     emit: true,
   };
+  const handle: Record<keyof OrchestratorHandle, true> = {
+    name: true,
+    version: true,
+    signature: true,
+    execute: true,
+    submit: true,
+    stream: true,
+    resume: true,
+    history: true,
+    undo: true,
+    fork: true,
+    asTool: true,
+    command: true,
+    on: true,
+  };
   const events: Record<OrchestratorEventType, true> = {
     'turn-starting': true,
     'session-loaded': true,
@@ -113,6 +129,7 @@ describe('docs/orchestrators.md', () => {
       context,
       (name: string) => `turn\\.${name}\\b`,
     ],
+    ['BOT-01 has the whole handle', 'The handle', handle, (name: string) => `^\\|.*\`${name}(\\(|\`)`],
     ['BOT-10 has every event', 'Events', events, (name: string) => `\`${name}\``],
     ['BOT-09 has the whole report', 'Reports', report, (name: string) => `^ +${name}:`],
     ['BOT-05 has every end of a turn', 'Iterating', ends, (name: string) => `\`${name}\``],

@@ -1,0 +1,98 @@
+import { defineOrchestrator, type MessageDraft, reply, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { ConversationCompactor } from '../../lib/conversation/conversation-compactor.service.js';
+import { startApplication } from '../support/running-application.js';
+import { EMBEDDED_STORES } from '../support/stores.js';
+
+const PORTS = ['turns', 'checkpoints', 'conversations', 'state', 'leases', 'sessions'] as const;
+
+interface Cost {
+  trips: number;
+  read: number;
+  written: number;
+}
+
+/** The same store, which counts its calls, and the bytes of what goes in and comes out as JSON. */
+function measured(adapter: SessionsAdapter, cost: Cost): SessionsAdapter {
+  const bytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');
+  const ports = PORTS.map((port) => {
+    const target = adapter[port] as object;
+    const counting = new Proxy(target, {
+      get(_, method) {
+        const value: unknown = Reflect.get(target, method);
+        // What looks for work does so by time, not by turn.
+        if (typeof value !== 'function' || method === 'due') return value;
+        return async (...args: unknown[]): Promise<unknown> => {
+          const result = (await Reflect.apply(value, target, args)) as unknown;
+          cost.trips += 1;
+          cost.written += bytes(args);
+          cost.read += bytes(result);
+          return result;
+        };
+      },
+    });
+    return [port, counting];
+  });
+  return { ...adapter, ...Object.fromEntries(ports) } as SessionsAdapter;
+}
+
+describe.each(EMBEDDED_STORES)('a conversation of 1,000 turns over $name', ({ open }) => {
+  it('BOT-46 turn 1,000 costs what turn 10 costs, with compaction, and the first turns are behind the summary', async () => {
+    const cost: Cost = { trips: 0, read: 0, written: 0 };
+    let seen: readonly MessageDraft[] = [];
+    const replaced: number[] = [];
+    const desk = defineOrchestrator({
+      name: 'desk',
+      historyWindow: 6,
+      compaction: {
+        afterTurns: 10,
+        keep: 6,
+        summarize: (messages) => {
+          replaced.push(messages.length);
+          return 'They spoke of many things. '.repeat(10);
+        },
+      },
+      intents: {
+        answer: ({ history, input }) => {
+          seen = history;
+          return reply(`re ${input.text}`, { state: { last: input.text } });
+        },
+      },
+    });
+    const { app, handle, session } = await startApplication({
+      adapter: measured(open().adapter, cost),
+      orchestrators: [desk],
+    });
+    const sessionId = await session();
+    const compactor = app.get(ConversationCompactor, { strict: false });
+    // As long as a turn is, whichever it is.
+    const say = async (turn: number): Promise<void> => {
+      await handle(desk).execute(`turn ${String(turn).padStart(4, '0')} `.padEnd(200, '.'), { sessionId });
+      await compactor.idle();
+    };
+    const costOf = async (from: number, to: number): Promise<Cost> => {
+      const before = { ...cost };
+      for (let turn = from; turn <= to; turn += 1) await say(turn);
+      return {
+        trips: cost.trips - before.trips,
+        read: cost.read - before.read,
+        written: cost.written - before.written,
+      };
+    };
+    await costOf(1, 11);
+    // Each with two compactions, which are eight turns apart.
+    const early = await costOf(12, 27);
+    await costOf(28, 984);
+    const late = await costOf(985, 1000);
+
+    expect(late.trips).toBe(early.trips);
+    expect(late.read / early.read).toBeLessThan(1.1);
+    expect(late.written / early.written).toBeLessThan(1.1);
+    expect(Math.max(...replaced)).toBeLessThan(30);
+    expect(seen[0]).toMatchObject({
+      role: 'system',
+      replaces: { from: 1 },
+      content: expect.stringContaining('spoke') as string,
+    });
+    expect(seen.length).toBeLessThanOrEqual(7);
+  }, 120_000);
+});

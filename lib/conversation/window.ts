@@ -80,11 +80,8 @@ function lastWithin<M extends MessageDraft>(
 /** What is new among it is checked as a handler's messages are. */
 function chosenBy(shape: WindowFunction, view: ConversationView, path: string): readonly MessageDraft[] {
   const known = new Set<unknown>([...view.pinned, view.summary, ...view.messages]);
-  const chosen: unknown = shape(view);
-  if (!Array.isArray(chosen)) return toHistory(chosen, path);
-  return chosen.map((message: unknown, index) =>
-    known.has(message) ? (message as MessageDraft) : toHistory([message], `${path}[${index}]`)[0],
-  );
+  const chosen: readonly MessageDraft[] = shape(view);
+  return toHistory(chosen, path).map((checked, index) => (known.has(chosen[index]) ? chosen[index] : checked));
 }
 
 function isCopy(one: MessageDraft, other: MessageDraft): boolean {

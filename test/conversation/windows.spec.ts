@@ -101,7 +101,7 @@ describe('cutWindow', () => {
   it.each([
     { what: 'nothing', returned: undefined, message: /^window must be an array of messages/ },
     { what: 'a promise', returned: Promise.resolve([]), message: /^window must be an array of messages/ },
-    { what: 'texts', returned: ['hi'], message: /^window\[0\]\[0\] must be a message/ },
+    { what: 'texts', returned: ['hi'], message: /^window\[0\] must be a message/ },
   ])('BOT-40 a function that returns $what fails with the path', ({ returned, message }) => {
     const wrong = (() => returned) as unknown as WindowShape;
     expect(() => cutWindow(wrong, viewOf([said('1')]), tokens, 'window')).toThrow(message);

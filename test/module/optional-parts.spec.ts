@@ -11,6 +11,7 @@ const OPTIONAL = [
   'ioredis',
   'bullmq',
   'better-sqlite3',
+  'gpt-tokenizer',
   '@nestjs/terminus',
   '@nestjs/swagger',
   '@nestjs/testing',
@@ -87,6 +88,43 @@ describe('the optional parts', () => {
     expect(output).toBe(
       `true The package ${missing} is needed here and is not installed. Run: npm install ${missing}\n`,
     );
+  });
+
+  it('NST-04 BOT-40 windows and compaction by tokens need gpt-tokenizer or a counter; without either the start says so', async () => {
+    const output = await run(
+      `
+      import 'reflect-metadata';
+      import { Module } from '@nestjs/common';
+      import { NestFactory } from '@nestjs/core';
+      import { defineOrchestrator, SessionsConfigurationError, SessionsModule } from 'nestjs-agent-sessions';
+      const intents = { answer: () => 'ok' };
+      const start = async (desk, options) => {
+        class AppModule {}
+        Module({ imports: [SessionsModule.forRoot(options), SessionsModule.forFeature([desk])] })(AppModule);
+        const app = await NestFactory.createApplicationContext(AppModule, { logger: false, abortOnError: false });
+        await app.close();
+      };
+      const counting = [
+        { historyWindow: { maxTokens: 100 } },
+        { historyWindow: { router: { maxTokens: 100 } } },
+        { compaction: { afterTokens: 100, summarize: () => 'all' } },
+      ];
+      for (const more of counting) {
+        const desk = defineOrchestrator({ name: 'desk', intents, ...more });
+        const error = await start(desk, {}).then(() => null, (error) => error);
+        console.log(error instanceof SessionsConfigurationError, error.message);
+        await start(desk, { tokenCounter: (text) => text.length });
+      }
+      await start(defineOrchestrator({ name: 'desk', intents, compaction: { afterTurns: 9, summarize: () => 'all' } }), {});
+      console.log('done');
+      `,
+      { cwd: installationWithout('gpt-tokenizer') },
+    );
+
+    const line =
+      'true The orchestrator desk counts tokens. Install the package that does: npm install gpt-tokenizer; or give a counter of ' +
+      'your own to the option tokenCounter of SessionsModule.forRoot().\n';
+    expect(output).toBe(`${line.repeat(3)}done\n`);
   });
 
   it('NST-04 NST-26 the testing module needs @nestjs/testing when it is created; the rest of /testing does without', async () => {

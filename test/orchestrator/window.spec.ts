@@ -1,8 +1,16 @@
 import fc from 'fast-check';
-import { defineOrchestrator, type Message, type MessageDraft, outcome, reply } from 'nestjs-agent-sessions';
+import {
+  type ConversationView,
+  defineOrchestrator,
+  type Message,
+  type MessageDraft,
+  outcome,
+  reply,
+  TurnFailedError,
+} from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { lastMessages } from '../../lib/conversation/window.js';
-import { LIVE_STORES, startApplication } from '../support/running-application.js';
+import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
 const system: MessageDraft = { role: 'system', content: 'You are a desk.' };
 
@@ -143,6 +151,73 @@ describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
     await adapter.conversations.append(sessionId, messages);
     await handle(desk).execute('hi', { sessionId });
     expect(seen).toEqual(expected);
+  });
+
+  it('BOT-40 known failure, the router got what the agents got: each has a window of its own kind', async () => {
+    const seen: Record<string, unknown>[] = [];
+    const desk = defineOrchestrator({
+      name: 'desk',
+      historyWindow: {
+        router: { maxTokens: 14 },
+        agents: ({ messages }) => messages.filter(({ role }) => role === 'user'),
+      },
+      route: ({ history }) => {
+        seen.push({ router: textsOf(history) });
+        return 'answer';
+      },
+      intents: {
+        answer: ({ history, input }) => {
+          seen.push({ agent: textsOf(history) });
+          return reply(`re ${input.text}`);
+        },
+      },
+    });
+    const options = { adapter: open(), tokenCounter: (text: string) => text.length };
+    const { handle, session } = await startApplication({ ...options, orchestrators: [desk] });
+    const sessionId = await session();
+    for (const text of ['1', '2', '3']) await handle(desk).execute(text, { sessionId });
+    // A message takes 4 tokens for itself: one and an answer are 5 + 8.
+    expect(seen.slice(-2)).toEqual([{ router: ['2', 're 2'] }, { agent: ['1', '2'] }]);
+  });
+
+  it('BOT-40 a function is given the pinned message and the last loadLimit messages', async () => {
+    const given: ConversationView[] = [];
+    const desk = defineOrchestrator({
+      name: 'desk',
+      historyWindow: {
+        router: 0,
+        agents: (conversation) => {
+          given.push(conversation);
+          return [];
+        },
+        loadLimit: 3,
+      },
+      intents: { answer: ({ history }) => reply(textsOf(history).join()) },
+    });
+    const { handle, session, adapter } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    const messages = [system, ...['a', 'b', 'c', 'd'].map((content) => ({ role: 'user' as const, content }))];
+    await adapter.conversations.append(
+      sessionId,
+      messages.map((message) => ({ ...message, id: mintId() })),
+    );
+    const { reply: stays } = await handle(desk).execute('hi', { sessionId });
+
+    expect(given.map(({ pinned, summary, messages: last }) => [textsOf(pinned), summary, textsOf(last)])).toEqual([
+      [[system.content], null, ['b', 'c', 'd']],
+    ]);
+    expect(stays).toBe(system.content);
+  });
+
+  it('BOT-40 a function that returns nonsense fails the turn, and says where', async () => {
+    const desk = defineOrchestrator({
+      name: 'desk',
+      historyWindow: { router: 0, agents: () => ['hi'] as never },
+      intents: { answer: () => 'ok' },
+    });
+    const { handle, session } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const told = rejection(handle(desk).execute('hi', { sessionId: await session() }), TurnFailedError);
+    expect((await told).failure?.message).toMatch(/^historyWindow.agents\[0\]/);
   });
 
   it("BOT-40 the caller's own history is cut to the windows, too", async () => {

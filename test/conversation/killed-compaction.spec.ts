@@ -1,0 +1,75 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { defineOrchestrator } from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { startApplication } from '../support/running-application.js';
+import { adapterOf, type StoreOptions, STORES } from '../support/stores.js';
+import { headOf } from './compactors.js';
+
+const PROGRAM = join(import.meta.dirname, 'fixtures/compacting-worker.mjs');
+
+const workers: ChildProcess[] = [];
+
+afterAll(async () => {
+  await Promise.all(workers.map(kill));
+});
+
+async function startWorker(store: StoreOptions, slow: boolean): Promise<{ child: ChildProcess; said: string[] }> {
+  const child = fork(PROGRAM, [JSON.stringify({ store, slow })], { execArgv: [] });
+  workers.push(child);
+  const said: string[] = [];
+  child.on('message', (message) => said.push(message as string));
+  await eventually(() => said.includes('ready'), { limitMs: 30_000 });
+  return { child, said };
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}
+
+describe.each(STORES.filter(({ place }) => place))(
+  'a process that is killed while it compacts, over $name',
+  ({ place }) => {
+    it('BOT-41 BOT-44 its turns are settled, the conversation is as it was, and another process compacts after a later turn', async () => {
+      const store = place!();
+      // The worker has it; this process only takes turns.
+      const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => 'not here' } });
+      const { adapter, handle, session } = await startApplication({
+        adapter: adapterOf(store),
+        orchestrators: [desk],
+        role: 'submit',
+      });
+      const sessionId = await session();
+      const say = (text: string) => handle(desk).execute(text, { sessionId, timeoutMs: 15_000 });
+      const first = await startWorker(store, true);
+      for (const text of ['1', '2', '3']) await say(text);
+      await eventually(() => first.said.includes('summarizing'));
+      await kill(first.child);
+
+      expect(await headOf(adapter, sessionId)).toMatchObject({ number: 0, summary: null });
+      const second = await startWorker(store, false);
+      const { data } = await say('4');
+      expect(data).toEqual(['1', 're 1', '2', 're 2', '3', 're 3']);
+      // The dead process holds the session until its lease lapses.
+      let turns = 4;
+      await eventually(async () => {
+        if (!second.said.includes('applied')) await say(`${(turns += 1)}`);
+        return second.said.includes('applied');
+      });
+      expect(second.said.filter((said) => said === 'summarizing')).toHaveLength(1);
+      const { summary } = await eventually(async () => {
+      const head = await headOf(adapter, sessionId);
+      return head.lease === null ? head : null;
+    });
+    const last = (await say('and')).data as string[];
+    const everything = Array.from({ length: turns }, (_, index) => `${index + 1} re ${index + 1}`);
+    expect(last[0]).toBe(summary?.content);
+    expect(last.join(' ')).toBe(everything.join(' '));
+    expect(last.length).toBeLessThan(2 * turns);
+  }, 60_000);
+  },
+);

@@ -62,14 +62,14 @@ describe.each(STORES.filter(({ place }) => place))(
       });
       expect(second.said.filter((said) => said === 'summarizing')).toHaveLength(1);
       const { summary } = await eventually(async () => {
-      const head = await headOf(adapter, sessionId);
-      return head.lease === null ? head : null;
-    });
-    const last = (await say('and')).data as string[];
-    const everything = Array.from({ length: turns }, (_, index) => `${index + 1} re ${index + 1}`);
-    expect(last[0]).toBe(summary?.content);
-    expect(last.join(' ')).toBe(everything.join(' '));
-    expect(last.length).toBeLessThan(2 * turns);
-  }, 60_000);
+        const head = await headOf(adapter, sessionId);
+        return head.lease === null ? head : null;
+      });
+      const last = (await say('and')).data as string[];
+      const everything = Array.from({ length: turns }, (_, index) => `${index + 1} re ${index + 1}`);
+      expect(last[0]).toBe(summary?.content);
+      expect(last.join(' ')).toBe(everything.join(' '));
+      expect(last.length).toBeLessThan(2 * turns);
+    }, 60_000);
   },
 );

@@ -82,19 +82,22 @@ describe.each(LIVE_STORES)('checkpoints over $name', ({ open }) => {
     expect(await app.checkpoints.load('desk', sessionId)).toMatchObject({ turnIndex: 1, state: { count: 11 } });
   });
 
-  it.each([1, 3])('BOT-21 exactly keepCheckpoints rows remain: %p', async (keepCheckpoints) => {
-    const desk = countingDesk({ keepCheckpoints });
-    const { handle, session, checkpoints } = await startApplication({ adapter: open(), orchestrators: [desk] });
-    const sessionId = await session();
-    for (let turn = 1; turn <= 7; turn += 1) {
-      await handle(desk).execute('hi', { sessionId });
-      const rows = await checkpoints.history('desk', sessionId);
-      expect(rows.map(({ turnIndex }) => turnIndex)).toEqual(
-        Array.from({ length: Math.min(turn, keepCheckpoints) }, (_, i) => turn - 1 - i),
-      );
-    }
-    expect(await checkpoints.load('desk', sessionId)).toMatchObject({ turnIndex: 6, state: { count: 7 } });
-  });
+  it.each([1, 3])(
+    'BOT-21 known failure, counts drifted without bound: exactly keepCheckpoints rows remain: %p',
+    async (keepCheckpoints) => {
+      const desk = countingDesk({ keepCheckpoints });
+      const { handle, session, checkpoints } = await startApplication({ adapter: open(), orchestrators: [desk] });
+      const sessionId = await session();
+      for (let turn = 1; turn <= 7; turn += 1) {
+        await handle(desk).execute('hi', { sessionId });
+        const rows = await checkpoints.history('desk', sessionId);
+        expect(rows.map(({ turnIndex }) => turnIndex)).toEqual(
+          Array.from({ length: Math.min(turn, keepCheckpoints) }, (_, i) => turn - 1 - i),
+        );
+      }
+      expect(await checkpoints.load('desk', sessionId)).toMatchObject({ turnIndex: 6, state: { count: 7 } });
+    },
+  );
 
   it('BOT-21 a hundred remain by default, all of them with keepCheckpoints: all', async () => {
     const [some, all] = [countingDesk({ name: 'some' }), countingDesk({ name: 'all', keepCheckpoints: 'all' })];

@@ -220,7 +220,7 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     expect(await state()).toEqual({ b: { c: 2 }, n: null });
   });
 
-  it("BOT-08 an intent's thrown error is the turn's error, and state, messages and index stay as before", async () => {
+  it("BOT-08 known failure, reported as a success: an intent's thrown error is the turn's error, and state, messages and index stay as before", async () => {
     const { app, say } = await startDesk(open, ({ input, history, turnIndex }) => {
       if (input.text === 'fail') throw new PermanentTurnError('the shop is closed');
       return reply(`${turnIndex}: ${history.length} before`, { state: { last: input.text } });

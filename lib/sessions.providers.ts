@@ -178,19 +178,17 @@ export const SESSIONS_PROVIDERS: Provider[] = [
     ) => {
       const contextFactory = lazily(() => findProvider(moduleRef, TurnContextFactory) ?? new TurnContextFactory());
       const commands = new TurnCommands(checkpoints, conversations, agents);
-      return new OrchestratorRunner(
-        registry,
+      return new OrchestratorRunner(registry, events, {
         sessions,
         contexts,
         contextFactory,
         agents,
         predicates,
-        events,
         tokens,
         compactor,
-        conversations,
+        log: conversations,
         commands,
-      );
+      });
     },
   ),
 

@@ -1,6 +1,7 @@
 import { deepFreeze } from '../common/json.js';
 import { type Message, type MessageDraft } from '../conversation/message.js';
 import { addUsage, type TokenUsage } from '../orchestration/token-usage.js';
+import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { Parked } from '../turn/turn-runner.js';
 import { type TurnWait } from '../turn/turn.store.js';
 import { type TurnContext } from './turn-context.js';
@@ -35,7 +36,7 @@ export class TurnCalls {
     private readonly history: (role: UsageRole) => readonly (Message | MessageDraft)[],
     private readonly memo: TurnSteps,
     private readonly tally: UsageTally,
-    private readonly budget: { readonly add: (usage: TokenUsage) => void; readonly assertWithin: () => void },
+    private readonly orchestration: TurnOrchestration | null,
   ) {}
 
   /** @returns what the function gave, or the wait that it came to */
@@ -75,9 +76,9 @@ export class TurnCalls {
           memo.assertOutside('turn.usage.add', 'return the usage from the step, and add it after');
           const tokens = this.tally.add(role, usage);
           count(tokens);
-          this.budget.add(tokens);
+          this.orchestration?.addUsage(tokens);
         },
-        assertWithinBudget: () => this.budget.assertWithin(),
+        assertWithinBudget: () => this.orchestration?.assertBudget(),
       },
       step: (name, work) => memo.run(place, name, work),
       waitFor: (name, options = {}) => memo.waitFor(place, name, options, park),

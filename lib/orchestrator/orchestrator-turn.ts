@@ -1,0 +1,261 @@
+import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js';
+import { type JsonObject, stringifyWithin } from '../common/json.js';
+import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
+import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
+import { type MessageTokens } from '../conversation/message-tokens.js';
+import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
+import { type StepPredicates } from '../orchestration/step-predicates.js';
+import { TurnOrchestration } from '../orchestration/turn-orchestration.js';
+import { SessionNotFoundError } from '../session/session.errors.js';
+import { type Session } from '../session/session.js';
+import { type SessionStore } from '../session/session-store.service.js';
+import { type StateDocument } from '../state/state.store.js';
+import { type TurnContexts } from '../turn/turn-contexts.js';
+import { toNewTurnEvent } from '../turn/turn-event.js';
+import { type AttemptAccount, Parked, type TurnControl } from '../turn/turn-runner.js';
+import { type ClaimedTurn, type TurnSettlement } from '../turn/turn.store.js';
+import { type SettledTurnStatus, type Turn } from '../turn/turn.js';
+import { messageId, userMessage } from '../turn/user-message.js';
+import { patched, toPatch } from './intent-outcome.js';
+import { loadState } from './load-state.js';
+import { type OrchestratorDefinition } from './orchestrator.js';
+import { type OrchestratorEventBody } from './orchestrator-events.js';
+import { assertState } from './state-schema.js';
+import { type AttemptContext, elapsed, TurnCalls } from './turn-calls.js';
+import { type TurnCommands } from './turn-commands.js';
+import { type TurnContextFactory } from './turn-context.js';
+import { TurnConversation } from './turn-conversation.js';
+import { TurnLoop } from './turn-loop.js';
+import { TurnMemory } from './turn-memory.js';
+import { begin, type TurnProgress } from './turn-progress.js';
+import { asJson, type EndedBy } from './turn-report.js';
+import { TurnSteps } from './turn-steps.js';
+import { TurnToolCalls } from './turn-tool-calls.js';
+import { UsageTally } from './usage-tally.js';
+
+/** What all turns of a process work with. */
+export interface TurnParts {
+  readonly sessions: SessionStore;
+  readonly contexts: TurnContexts;
+  readonly contextFactory: () => TurnContextFactory;
+  readonly agents: OrchestrationAgents;
+  readonly predicates: StepPredicates;
+  readonly tokens: MessageTokens;
+  readonly compactor: ConversationCompactor;
+  readonly log: ConversationLog;
+  readonly commands: TurnCommands;
+}
+
+/** The state documents that a turn was claimed with; `null` for what its orchestrator does not need, or is not there. */
+export interface TurnDocuments {
+  readonly plan: StateDocument | null;
+  readonly head: StateDocument | null;
+}
+
+/** One attempt of a turn at its orchestrator: load, drift, window, the loop, and the settlement that follows. */
+export class OrchestratorTurn {
+  private readonly startedAt = performance.now();
+  private readonly tally = new UsageTally();
+  private readonly conversation: TurnConversation;
+  private loop: TurnLoop | null = null;
+  private migrated: readonly string[] = [];
+
+  constructor(
+    private readonly parts: TurnParts,
+    private readonly definition: OrchestratorDefinition,
+    private readonly claimed: ClaimedTurn,
+    private readonly documents: TurnDocuments,
+    private readonly control: TurnControl,
+    private readonly tell: (event: OrchestratorEventBody) => void,
+  ) {
+    this.conversation = new TurnConversation(definition, claimed, documents.head, parts.tokens, tell);
+    const { compaction } = this.conversation;
+    if (compaction?.status === 'applied' && compaction.usage) this.tally.add('summarizer', compaction.usage);
+    control.onUnfinished((status) => this.account(status));
+    control.onSettled((turn) => this.tellEnd(turn));
+  }
+
+  async run(): Promise<TurnSettlement | Parked> {
+    const { turn, checkpoint } = this.claimed;
+    this.tell({ type: 'turn-starting', attempt: turn.failures + 1 });
+    const session = this.claimed.session ?? (await this.loadSession());
+    this.tell({ type: 'session-loaded', session, turnIndex: this.turnIndex });
+
+    const { command } = turn.request;
+    if (command) {
+      const load = (from: Checkpoint | null): Promise<JsonObject> => this.load(from);
+      const settlement = await this.parts.commands.run(command, this.definition, this.claimed, load);
+      return { ...settlement, report: this.report(settlement.status) };
+    }
+    const state = patched(await this.load(checkpoint), toPatch(turn.request.statePatch ?? {}));
+    await this.conversation.load(this.parts.log);
+    return this.converse(session, state);
+  }
+
+  private get turnIndex(): number {
+    const { checkpoint } = this.claimed;
+    return checkpoint ? checkpoint.turnIndex + 1 : 0;
+  }
+
+  private async loadSession(): Promise<Session> {
+    const { sessionId } = this.claimed.turn;
+    const session = await this.parts.sessions.get(sessionId);
+    if (!session) throw new SessionNotFoundError(sessionId);
+    return session;
+  }
+
+  private async load(checkpoint: Checkpoint | null): Promise<JsonObject> {
+    const { state, drifted, migrated } = await loadState(this.definition, { turn: this.claimed.turn, checkpoint });
+    this.migrated = migrated;
+    this.tell({ type: 'drift-checked', drifted, migrated });
+    return state;
+  }
+
+  private async converse(session: Session, state: JsonObject): Promise<TurnSettlement | Parked> {
+    const { definition, claimed, control, tally } = this;
+    const { turn } = claimed;
+    const memory = new TurnMemory(definition, turn, session);
+    const orchestration = await this.beginOrchestration();
+    const memo = new TurnSteps(turn.id, claimed.steps, control);
+    const attempt: AttemptContext = {
+      id: turn.id,
+      sessionId: turn.sessionId,
+      session,
+      input: turn.request.input,
+      turnIndex: this.turnIndex,
+      attempt: turn.failures + 1,
+      attributes: turn.attributes,
+      context: await this.buildContext(session),
+      memories: await memory.recall(),
+      signal: control.signal,
+      tools: new TurnToolCalls(memo, orchestration),
+      emit: (given) => {
+        const event = toNewTurnEvent(given);
+        this.tell({ type: 'delta', event });
+        return control.emit(event);
+      },
+    };
+    const calls = new TurnCalls(attempt, this.conversation.window, memo, tally, orchestration);
+    const loop = new TurnLoop(definition, calls, memo, tally, orchestration, this.tell, state);
+    this.loop = loop;
+    const endedBy = await loop.run();
+    if (endedBy instanceof Parked) return endedBy;
+    orchestration?.assertSound();
+    return this.settlement(loop, endedBy, orchestration, memory);
+  }
+
+  private async settlement(
+    { progress, lastRoute }: TurnLoop,
+    endedBy: EndedBy,
+    orchestration: TurnOrchestration | null,
+    memory: TurnMemory,
+  ): Promise<TurnSettlement> {
+    const { definition } = this;
+    const { state, text, data, status = 'awaiting-input' } = progress;
+    if (definition.stateSchema) await assertState(definition.name, definition.stateSchema, state);
+    stringifyWithin(state, definition.maxStateBytes, `The state of ${definition.name}`);
+    const messages = messagesOf(this.claimed.turn, progress);
+    this.control.onSettled((settled) => {
+      // Its settlement was refused, and it failed.
+      if (settled.status !== status) return;
+      orchestration?.settled();
+      void memory.remember(text, messages);
+      this.considerCompaction(settled, messages);
+    });
+    return {
+      status,
+      reply: { text, ...(data === undefined ? {} : { data }) },
+      report: this.report(status, endedBy),
+      messages,
+      checkpoint: this.nextCheckpoint(lastRoute, state, orchestration),
+      keepCheckpoints: definition.keepCheckpoints,
+      ...(orchestration ? { stateChanges: orchestration.changes() } : {}),
+    };
+  }
+
+  private nextCheckpoint(
+    lastRoute: readonly string[],
+    state: JsonObject,
+    orchestration: TurnOrchestration | null,
+  ): NewCheckpoint {
+    const { name, signature, version } = this.definition;
+    const { turn, checkpoint } = this.claimed;
+    return {
+      orchestrator: name,
+      sessionId: turn.sessionId,
+      turnIndex: this.turnIndex,
+      state,
+      lastRoute,
+      signature,
+      version,
+      summarizedThrough: this.conversation.summarizedThrough,
+      turnId: turn.id,
+      ...(checkpoint ? { parent: checkpoint.turnIndex } : {}),
+      ...(checkpoint?.undone ? { undone: checkpoint.undone } : {}),
+      ...(orchestration ? { documents: [orchestration.snapshot()] } : {}),
+    };
+  }
+
+  private considerCompaction({ settledAt }: Turn, messages: readonly NewMessage[]): void {
+    const { name, compaction: policy } = this.definition;
+    if (!policy) return;
+    const task = { sessionId: this.claimed.turn.sessionId, orchestrator: name, policy };
+    const seen = this.conversation.seen(this.turnIndex, messages);
+    this.parts.compactor.consider(task, this.conversation.head, seen, settledAt ?? new Date().toISOString());
+  }
+
+  private async beginOrchestration(): Promise<TurnOrchestration | null> {
+    const { plan } = this.definition;
+    if (!plan) return null;
+    const { agents, predicates } = this.parts;
+    const { id, sessionId, request } = this.claimed.turn;
+    const begun = { id, sessionId, message: request.input.text };
+    return TurnOrchestration.begin(begun, plan, agents.get(plan.agent), predicates, this.documents.plan);
+  }
+
+  private async buildContext(session: Session): Promise<Readonly<Record<string, unknown>>> {
+    const { turn } = this.claimed;
+    const built = await this.parts.contextFactory().create(turn, session);
+    return Object.freeze({ ...built, ...this.parts.contexts.get(turn.id) });
+  }
+
+  private tellEnd({ status, turnIndex, error }: Turn): void {
+    if (turnIndex !== undefined) this.tell({ type: 'checkpoint-persisted', turnIndex });
+    this.tell({
+      type: 'turn-settled',
+      status: status as SettledTurnStatus,
+      ...(turnIndex === undefined ? {} : { turnIndex }),
+      ...(error?.code === undefined ? {} : { code: error.code }),
+    });
+  }
+
+  private report(status: SettledTurnStatus, endedBy?: EndedBy): JsonObject {
+    const { compaction } = this.conversation;
+    const usage = this.tally.report;
+    return asJson({
+      status,
+      attempt: this.claimed.turn.failures + 1,
+      durationMs: elapsed(this.startedAt),
+      ...(endedBy === undefined ? {} : { endedBy }),
+      iterations: this.loop?.reports ?? [],
+      ...(usage ? { usage } : {}),
+      ...(this.migrated.length > 0 ? { migrated: this.migrated } : {}),
+      ...(compaction ? { compaction } : {}),
+    });
+  }
+
+  /** What iterations that are over have said stays with an interrupted turn. */
+  private account(status: 'failed' | 'cancelled'): AttemptAccount {
+    const { turn } = this.claimed;
+    const messages = turn.request.command ? [] : messagesOf(turn, this.loop?.progress ?? begin({}));
+    return { report: this.report(status), messages };
+  }
+}
+
+/** The user's message and what the turn adds to it; system messages at the beginning go before it. */
+function messagesOf(turn: Turn, { messages }: TurnProgress): NewMessage[] {
+  const own = messages.map(({ message }, index) => ({ ...message, id: message.id ?? messageId(turn.id, index + 1) }));
+  const lead = own.findIndex(({ role }) => role !== 'system');
+  const leading = own.slice(0, lead === -1 ? own.length : lead);
+  return [...leading, userMessage(turn), ...own.slice(leading.length)];
+}

@@ -60,6 +60,8 @@ export interface Drift {
 export class OrchestratorDriftError extends SessionsError {
   readonly code = 'ORCHESTRATOR_DRIFT';
   readonly permanent: boolean;
+  /** The turn that failed of it; its callers are told. */
+  readonly turnId?: string;
 
   constructor(
     readonly savedSignature: string,
@@ -76,11 +78,11 @@ export class OrchestratorDriftError extends SessionsError {
 }
 
 /** The errors of orchestrators that callers of a turn get as they were thrown, made again from the turn's record. */
-export function readOrchestratorFailure({ error }: Turn): SessionsError | undefined {
+export function readOrchestratorFailure({ id, error }: Turn): SessionsError | undefined {
   if (error?.code !== 'ORCHESTRATOR_DRIFT' || !error.details) return undefined;
   const { savedSignature, currentSignature, sessionId } = error.details as Record<string, string>;
   const drift = new OrchestratorDriftError(savedSignature, currentSignature, sessionId);
-  return Object.assign(drift, { message: error.message });
+  return Object.assign(drift, { message: error.message, turnId: id });
 }
 
 function writerOf(saved: string, current: string, drift?: Drift): string {

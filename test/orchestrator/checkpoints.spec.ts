@@ -135,7 +135,7 @@ describe.each(LASTING_STORES)('an orchestrator of another structure, over $name'
     const error = await rejection(app.handle(changed).execute('hi', { sessionId }), OrchestratorDriftError);
     expect(error).toMatchObject(drift);
     const { id } = await app.handle(changed).submit('hi', { sessionId });
-    expect(await rejection(app.turns.result(id), OrchestratorDriftError)).toMatchObject(drift);
+    expect(await rejection(app.turns.result(id), OrchestratorDriftError)).toMatchObject({ ...drift, turnId: id });
     const record = await app.turns.get(id);
     expect(record).toMatchObject({ failures: 1, error: { code: 'ORCHESTRATOR_DRIFT', message: error.message } });
     expect(ran).toEqual([]);

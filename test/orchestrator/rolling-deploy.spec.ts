@@ -1,0 +1,51 @@
+import { eventually } from '../support/eventually.js';
+import { type Application } from '../support/running-application.js';
+import { type StoreOptions, STORES } from '../support/stores.js';
+import { kill, LONG, type Said, startApi, startWorker, statusOf, STEPS } from './iterating-workers.js';
+
+async function rollOut(store: StoreOptions): Promise<void> {
+  const api = await startApi(store);
+  const said: Said[] = [];
+  const former = await startWorker(store, said);
+  const sessionIds = await Promise.all(Array.from({ length: 8 }, () => api.session()));
+  const say = (by: Application, text: string) => async (sessionId: string, index: number) =>
+    by.turns.submit('desk', text, {
+      sessionId,
+      attributes: text === 'second' && index < 2 ? { dieAt: 'after 2' } : {},
+    });
+  const over = async (turns: readonly { id: string }[]): Promise<void> => {
+    for (const { id } of turns) await eventually(async () => (await statusOf(api, id)) === 'awaiting-input', LONG);
+  };
+  await over(await Promise.all(sessionIds.map(say(api, 'first'))));
+  // Two are in flight when the new version comes, and the old one goes at last with them.
+  const second = await Promise.all(sessionIds.map(say(api, 'second')));
+  await eventually(() => said.filter(({ what }) => what === 'stopped').length === 2, LONG);
+  await startWorker(store, said, { version: '2' });
+  await over(second.slice(2));
+  const third = await Promise.all(sessionIds.map(say(api, 'third')));
+  const later = await startApi(store, '2');
+  const fourth = await Promise.all(sessionIds.map(say(later, 'fourth')));
+  await over(fourth.slice(2));
+  await kill(former);
+  await over([...second, ...third, ...fourth]);
+
+  for (const [index, sessionId] of sessionIds.entries()) {
+    const texts = ['first', 'second', 'third', 'fourth'];
+    const turns = await api.turns.list({ sessionId });
+    expect(turns.map(({ failures }) => failures)).toEqual([0, index < 2 ? 1 : 0, 0, 0]);
+    const path = texts.flatMap((text) => STEPS.map((step) => `${text} ${step}`));
+    expect(await api.checkpoints.load('desk', sessionId)).toMatchObject({ version: '2', state: { path } });
+    for (const { id } of turns) {
+      const done = said.filter(({ turnId, what }) => turnId === id && what === 'did');
+      expect(done.map(({ iteration }) => iteration)).toEqual(STEPS);
+    }
+    expect(said.filter(({ turnId, what }) => turnId === turns[3].id && what === 'did')).toMatchObject(
+      STEPS.map(() => ({ version: '2' })),
+    );
+  }
+}
+
+it('BOT-24 BOT-35 two versions at once: old sessions are migrated, none is stuck, nothing is done twice', async () => {
+  const shared = STORES.filter(({ name }) => name === 'postgres' || name === 'redis');
+  await Promise.all(shared.flatMap(({ place }) => (place ? [rollOut(place())] : [])));
+}, 120_000);

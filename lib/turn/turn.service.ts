@@ -287,7 +287,7 @@ export class TurnService {
       maxQueued: maxQueuedPerSession,
       ...(key === undefined
         ? {}
-        : { idempotency: { key, hash: hashOf(orchestrator, input, options.command), ttlMs: idempotencyTtlMs } }),
+        : { idempotency: { key, hash: hashOf(orchestrator, input), ttlMs: idempotencyTtlMs } }),
       ...(maxSessionLifetimeMs === undefined ? {} : { maxSessionLifetimeMs }),
       ...(this.runtime.foreignSessions ? { foreignSession: true } : {}),
     };
@@ -328,8 +328,8 @@ function checkedId(turnId: string): string {
 }
 
 /** Tells whether an idempotency key comes back with the same message. */
-function hashOf(orchestrator: string, input: TurnInput, command?: TurnCommand): string {
+function hashOf(orchestrator: string, input: TurnInput): string {
   return createHash('sha256')
-    .update(JSON.stringify(command ? [orchestrator, input, command] : [orchestrator, input]))
+    .update(JSON.stringify([orchestrator, input]))
     .digest('hex');
 }

@@ -42,6 +42,13 @@ describe('messages that were taken back', () => {
     expect(log.reads).toBe(1);
   });
 
+  it('BOT-25 reads as far back as it takes', async () => {
+    const log = logOf([0, 1, 2, ...Array.from({ length: 400 }, () => 3), 4], true);
+    const given = await log.window(SESSION, 3);
+    const counted = await windowWithoutUndone(log, SESSION, given, { limit: 3 }, ['t3']);
+    expect(counted.map(({ position }) => position)).toEqual([1, 2, 3, 4, 405]);
+  });
+
   it('BOT-25 the turns since one of them are those of its orchestrator, and where they begin', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(4), { minLength: 1, maxLength: 40 }), fc.nat(3), async (lengths, back) => {

@@ -135,13 +135,15 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     const elsewhere = await app.sessions.create({ userId: 'ann', workspaceId: 'other' });
     const used = await app.session();
     await handle.execute('x', { sessionId: used });
+    const spoken = await app.session();
+    await app.adapter.conversations.append(spoken, [{ id: 'm', role: 'user', content: 'hello' }]);
 
     for (const { id } of [theirs, elsewhere]) {
       const refused = handle.fork(sessionId, { newSessionId: id });
       expect(await rejection(refused, SessionConflictError)).toMatchObject({ sessionId: id });
       expect(await contents(app, id)).toEqual([]);
     }
-    for (const id of [used, sessionId]) {
+    for (const id of [used, spoken, sessionId]) {
       const before = await contents(app, id);
       const refused = handle.fork(sessionId, { newSessionId: id, atTurn: 0 });
       expect(await rejection(refused, SessionNotEmptyError)).toMatchObject({ sessionId: id });

@@ -237,6 +237,7 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     await say('look');
     expect(await known()).toMatchObject({ activeStep: 'end', tokens: 9 });
     await handle.undo(sessionId);
+    expect(await known()).toMatchObject({ activeStep: 'start', sequenceIndex: 1, recentlyUsedTools: ['find'] });
     await handle.undo(sessionId);
     expect(await known()).toMatchObject({ recentlyUsedTools: [], toolHistory: [], sequenceIndex: 0, tokens: 9 });
     await say('find look pay');

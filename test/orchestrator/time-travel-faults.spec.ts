@@ -17,7 +17,7 @@ interface Desk {
 const summarize = (messages: readonly Message[]): string =>
   messages.map(({ content, replaces }) => (replaces ? `(${content as string})` : (content as string))).join(' ');
 
-describe.each(LIVE_STORES)('what may come between an undo over $name', ({ open }) => {
+describe.each(LIVE_STORES)('what may come between undo and fork over $name', ({ open }) => {
   it('BOT-25 TRN-08 an undo whose store fails is tried again, and done once', async () => {
     let failures = 0;
     const { sessionId, say, handle, seen } = await startDesk(
@@ -76,6 +76,29 @@ describe.each(LIVE_STORES)('what may come between an undo over $name', ({ open }
     expect(seen.at(-1)).toEqual(['a to a e to e', 'f', 'to f']);
   });
 
+  it('BOT-25 a fork has nothing of a turn that settles while it reads', async () => {
+    let late: (() => Promise<unknown>) | null = null;
+    const { app, sessionId, say, handle } = await startDesk(
+      disturbed(
+        open(),
+        () => Promise.resolve(),
+        async (of) => {
+          if (of !== sessionId) return;
+          const turn = late;
+          late = null;
+          await turn?.();
+        },
+      ),
+    );
+    await say('a');
+    late = () => say('late');
+    const { id } = await handle.fork(sessionId);
+
+    const log = await app.adapter.conversations.page(id);
+    expect(log.map(({ content }) => content)).toEqual(['a', 'to a']);
+    expect(await handle.history(sessionId)).toHaveLength(2);
+  });
+
   it('BOT-25 a fork has the originals of what was summarized', async () => {
     const { app, sessionId, say, handle } = await startDesk(open());
     for (const text of ['a', 'b', 'c']) await say(text);
@@ -106,13 +129,21 @@ async function startDesk(adapter: SessionsAdapter) {
   return { app, sessionId, seen, handle, say: (text: string) => handle.execute(text, { sessionId }) };
 }
 
-/** The store, with something that happens when an undo looks at the end of the log. */
-function disturbed(adapter: SessionsAdapter, disturbance: () => Promise<void>): SessionsAdapter {
+/** The store, with something that happens when an undo looks at the end of the log, and a fork at the whole of it. */
+function disturbed(
+  adapter: SessionsAdapter,
+  disturbance: () => Promise<void>,
+  atPage: (sessionId: string) => Promise<void> = () => Promise.resolve(),
+): SessionsAdapter {
   const { conversations } = adapter;
   const window: ConversationLog['window'] = async (...args) => {
     await disturbance();
     return conversations.window(...args);
   };
-  const value = Object.assign(Object.create(conversations) as ConversationLog, { window });
+  const page: ConversationLog['page'] = async (sessionId, range) => {
+    await atPage(sessionId);
+    return conversations.page(sessionId, range);
+  };
+  const value = Object.assign(Object.create(conversations) as ConversationLog, { window, page });
   return Object.create(adapter, { conversations: { value } }) as SessionsAdapter;
 }

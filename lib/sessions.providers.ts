@@ -46,6 +46,7 @@ import {
 } from './sessions.tokens.js';
 import { LaneBell } from './turn/lane-bell.js';
 import { LaneReconciler } from './turn/lane-reconciler.service.js';
+import { PassedTurns } from './turn/passed-turns.js';
 import { StoredEvents } from './turn/stored-events.js';
 import { TurnContexts } from './turn/turn-contexts.js';
 import { type TurnQueue } from './turn/turn-queue.js';
@@ -215,6 +216,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       queue,
       bell: new LaneBell(queue),
       recovery: new TurnRecovery(),
+      passed: new PassedTurns(),
       runner,
       contexts,
       settings: settings.turns,

@@ -17,13 +17,12 @@ export class LaneReconciler {
   constructor(private readonly runtime: TurnRuntime) {}
 
   async start(): Promise<void> {
-    this.running = this.reconcile();
+    let offered = 0;
+    this.running = this.reconcile((lanes) => {
+      offered += lanes;
+    });
     await this.running;
-    const { resumed, skipped, failed } = this.runtime.recovery.counts;
-    if (resumed + skipped + failed === 0) return;
-    this.logger.log(
-      `Looked for turns that were left behind: ${resumed} resumed; ${skipped} lanes skipped, with nothing to resume; ${failed} failed to be read.`,
-    );
+    if (offered > 0) this.logger.log(`Looked for turns that were left behind: ${offered} lanes are offered.`);
   }
 
   async stop(): Promise<void> {
@@ -38,34 +37,28 @@ export class LaneReconciler {
    * @returns how many lanes were rung
    */
   async ringDue(): Promise<number> {
-    const { ledger, bell } = this.runtime;
+    const { ledger, bell, recovery } = this.runtime;
     if (!(await bell.isHeard())) return 0;
     const due = await ledger.due(BATCH);
     // All at once: while one after the other is rung on a slow queue, nobody would look for the next lost worker.
     await Promise.all(
       due.map(async (sessionId) => {
-        await this.count(sessionId);
+        recovery.rings(sessionId);
         await bell.ring(sessionId);
       }),
     );
     return due.length;
   }
 
-  /** Before the ring: afterwards somebody is at it. */
-  private async count(sessionId: string): Promise<void> {
-    const { ledger, recovery } = this.runtime;
+  /** @param tell is told how many lanes were rung, batch by batch */
+  private async reconcile(tell: (lanes: number) => void = () => undefined): Promise<void> {
     try {
-      recovery.found(await ledger.lane(sessionId));
-    } catch {
-      // One lane that cannot be read does not stop the look; whoever claims it says what is wrong.
-      recovery.failed();
-    }
-  }
-
-  private async reconcile(): Promise<void> {
-    try {
-      // A full batch may leave some behind: after an outage, or when all lanes go on again.
-      while ((await this.ringDue()) === BATCH && !this.stopped);
+      for (;;) {
+        const lanes = await this.ringDue();
+        tell(lanes);
+        // A full batch may leave some behind: after an outage, or when all lanes go on again.
+        if (lanes < BATCH || this.stopped) break;
+      }
       this.failing = false;
     } catch (error) {
       // Once per outage, not once a second.

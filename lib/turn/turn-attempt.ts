@@ -52,6 +52,8 @@ export class TurnAttempt {
   private readonly settledListeners: ((turn: Turn) => void)[] = [];
   private account: ((status: 'failed' | 'cancelled') => AttemptAccount) | null = null;
   private readonly running: RunningTurn;
+  /** Whether it is for this process to run; else it is put back for others. */
+  readonly isKnown: boolean;
 
   /** @param claimSentAt when the claim was sent, by `performance.now()`: the lease ran from then at the latest */
   constructor(
@@ -62,12 +64,13 @@ export class TurnAttempt {
     this.leaseEnd = claimSentAt + runtime.settings.leaseMs;
     const { sessionId, request } = claimed.turn;
     this.running = { waitingSessions: [sessionId, ...(request.callers ?? [])] };
+    this.isKnown = this.canRun();
   }
 
   /** @param next asks for the lane's next turn in the commit that settles this one */
   async run(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     const { hold, turn } = this.claimed;
-    if (!this.isKnown()) {
+    if (!this.isKnown) {
       // Another process may know it: nothing is counted, and the lane is offered again in a while.
       await this.giveBack(this.runtime.settings.reconcileMs);
       return { type: 'unknown' };
@@ -99,7 +102,7 @@ export class TurnAttempt {
     }
   }
 
-  private isKnown(): boolean {
+  private canRun(): boolean {
     const { turn, checkpoint } = this.claimed;
     const known = this.runtime.runner.find(turn.orchestrator);
     if (!known || compareVersions(known.version, turn.version) < 0) return false;
@@ -108,13 +111,15 @@ export class TurnAttempt {
   }
 
   /**
-   * Whether a worker of another version may still come for the turn: for as long as the longest pause between attempts. Where
-   * clocks disagree the turn is rather tried here.
+   * Whether a worker of another version may still come for the turn: for as long as the longest pause between attempts, from
+   * when it was first offered to this process.
    */
   private isFresh(): boolean {
-    const { startedAt = '' } = this.claimed.turn;
-    const age = Date.now() - Date.parse(startedAt);
-    return age >= 0 && age < longestBackoffMs(this.runtime.settings.retry);
+    const { leaseMs, reconcileMs, retry } = this.runtime.settings;
+    const pauseMs = longestBackoffMs(retry);
+    // Longer than between two offers to this process, also where several take turns at them.
+    const awayMs = pauseMs + leaseMs + 10 * reconcileMs;
+    return this.runtime.passed.offeredFor(this.claimed, awayMs, performance.now()) < pauseMs;
   }
 
   /** Asks the handler to stop, and gives the turn back when it does. */

@@ -1,34 +1,77 @@
-import { type Lane } from './lane.js';
+import { type ClaimedTurn } from './turn.store.js';
+import { type Turn } from './turn.js';
 
-/** What a process has found where turns might be left behind, since it started (BOT-32). */
+const REMEMBERED = 10_000;
+
+/** What came of the turns that others left behind, in this process since it started (BOT-32); however often they are offered. */
 export interface RecoveryCounts {
-  /** Turns that had begun and had no live worker: lost, stopped or between two attempts. Each was offered for another attempt. */
+  /**
+   * Turns whose worker was lost and that this process has attempted since. A retry, a signal or a turn that was given back is
+   * none; nor is one that had failed before it lost its worker, as its record looks like a retry's.
+   */
   readonly resumed: number;
-  /** Lanes with nothing to resume: their turn has not begun, waits for a signal, or has a live worker by now. */
+  /** Turns that this process has no orchestrator for, or one too old; lanes that it looked at to find nothing to do. */
   readonly skipped: number;
-  /** Lanes that could not be read; they were offered all the same. */
+  /** Resumed turns that then failed for good here; lanes that the store would not let it claim. */
   readonly failed: number;
 }
 
-/** Counts the lanes that the reconciler of this process finds. */
+/** Counts what comes of the lanes that the reconciler of this process rings for, and of the turns that it takes over. */
 export class TurnRecovery {
   private count = { resumed: 0, skipped: 0, failed: 0 };
+  /** Lanes that were rung for; those that another process visits are forgotten in time. */
+  private readonly rung = new Set<string>();
+  private readonly refused = new Set<string>();
+  private readonly resumed = new Set<string>();
+  private readonly passed = new Set<string>();
 
   get counts(): RecoveryCounts {
     return { ...this.count };
   }
 
-  found({ head }: Lane): void {
-    const isResumed = head?.status === 'running' ? isLapsed(head.leaseUntil) : head?.startedAt !== undefined;
-    this.count[isResumed && head?.status !== 'waiting' ? 'resumed' : 'skipped'] += 1;
+  /** The reconciler is about to ring. */
+  rings(sessionId: string): void {
+    add(this.rung, sessionId);
   }
 
-  failed(): void {
-    this.count.failed += 1;
+  /** The first claim of a visit. */
+  async watch(sessionId: string, claim: () => Promise<ClaimedTurn | null>): Promise<ClaimedTurn | null> {
+    const wasRung = this.rung.delete(sessionId);
+    try {
+      const claimed = await claim();
+      this.refused.delete(sessionId);
+      if (wasRung && !claimed) this.count.skipped += 1;
+      return claimed;
+    } catch (error) {
+      if (wasRung && add(this.refused, sessionId)) this.count.failed += 1;
+      throw error;
+    }
+  }
+
+  /** An attempt begins. */
+  begins(turn: Turn): void {
+    if (wasLost(turn) && add(this.resumed, turn.id)) this.count.resumed += 1;
+  }
+
+  passes(turn: Turn): void {
+    if (add(this.passed, turn.id)) this.count.skipped += 1;
+  }
+
+  /** A turn is over. */
+  ends(turn: Turn): void {
+    if (this.resumed.delete(turn.id) && turn.status === 'failed') this.count.failed += 1;
   }
 }
 
-/** By the clock of this process: only a count depends on it. */
-function isLapsed(leaseUntil = ''): boolean {
-  return Date.parse(leaseUntil) <= Date.now();
+/** A failure that left no error is a lease that lapsed. */
+function wasLost({ failures, error }: Turn): boolean {
+  return failures > 0 && error === undefined;
+}
+
+/** Forgets the one that was added first when there are too many. @returns whether it is new */
+function add(set: Set<string>, id: string): boolean {
+  if (set.has(id)) return false;
+  set.add(id);
+  if (set.size > REMEMBERED) set.delete(set.values().next().value!);
+  return true;
 }

@@ -1,5 +1,6 @@
 import { type SessionStore } from '../session/session-store.service.js';
 import { type LaneBell } from './lane-bell.js';
+import { type PassedTurns } from './passed-turns.js';
 import { type StoredEvents } from './stored-events.js';
 import { type TurnContexts } from './turn-contexts.js';
 import { type TurnEventLog } from './turn-event-log.js';
@@ -18,6 +19,7 @@ export abstract class TurnRuntime {
   abstract readonly queue: TurnQueue;
   abstract readonly bell: LaneBell;
   abstract readonly recovery: TurnRecovery;
+  abstract readonly passed: PassedTurns;
   abstract readonly runner: TurnRunner;
   abstract readonly contexts: TurnContexts;
   abstract readonly settings: TurnSettings;

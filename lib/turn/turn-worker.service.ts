@@ -87,7 +87,8 @@ export class TurnWorker {
       sentAt = performance.now();
       return this.claimRequest();
     };
-    let claimed = await this.runtime.ledger.claim(sessionId, this.claimRequest());
+    const { ledger, recovery } = this.runtime;
+    let claimed = await recovery.watch(sessionId, () => ledger.claim(sessionId, this.claimRequest()));
     while (claimed) claimed = await this.runTurn(claimed, sentAt, next);
   }
 
@@ -99,6 +100,7 @@ export class TurnWorker {
   ): Promise<ClaimedTurn | null> {
     const { sessionId, turnId } = claimed.hold;
     const attempt = new TurnAttempt(claimed, this.runtime, claimSentAt);
+    if (attempt.isKnown) this.runtime.recovery.begins(claimed.turn);
     this.attempts.set(turnId, attempt);
     // Its claim was under way when the others were stopped.
     if (this.graceOver) attempt.shutDown();
@@ -113,6 +115,7 @@ export class TurnWorker {
         if (outcome.ringAfterMs !== null) await this.runtime.bell.ring(sessionId, outcome.ringAfterMs);
         return null;
       case 'unknown':
+        this.runtime.recovery.passes(claimed.turn);
         this.warnUnknown(claimed);
         return null;
       case 'lost':
@@ -147,8 +150,9 @@ export class TurnWorker {
   }
 
   private async conclude({ turn, sessionChange }: SettledTurn): Promise<void> {
-    const { contexts, sessions, foreignSessions } = this.runtime;
+    const { contexts, recovery, sessions, foreignSessions } = this.runtime;
     contexts.drop(turn.id);
+    recovery.ends(turn);
     if (sessionChange) emitActivity(sessions.events, sessionChange);
     if (turn.status === 'failed') this.logFailure(turn.id, turn.failures);
     else if (foreignSessions && turn.status !== 'cancelled') await this.touchForeignSession(turn.sessionId);

@@ -1,6 +1,7 @@
 import {
   defineOrchestrator,
   END,
+  memoryAdapter,
   type OrchestratorConfig,
   type OrchestratorDefinition,
   OrchestratorDriftError,
@@ -144,6 +145,35 @@ it.each(LASTING_STORES.filter(({ name }) => name !== 'sqlite'))(
     expect((await next.checkpoints.load('desk', sessionId))?.state).toEqual({ texts: ['first', 'by the former'] });
   },
 );
+
+it('BOT-35 a turn that began long ago is left to newer workers all the same', async () => {
+  // What is written at first is an hour old then.
+  let behindMs = 3_600_000;
+  const adapter = memoryAdapter({ clock: () => Date.now() - behindMs });
+  const sessionId = await leave(() => adapter, present, null);
+  const turnId = mintId();
+  await adapter.turns.accept(turnRequest(turnId, { sessionId, request: { input: { text: 'parked' } } }));
+  const claimed = await adapter.turns.claim(sessionId, claimRequest(mintId()));
+  const step = { iteration: 0, intent: 'note', name: 'go', occurrence: 0 };
+  await adapter.turns.wait(claimed!.hold, { signal: 'go', step });
+  behindMs = 0;
+  await adapter.turns.signal(turnId, 'go', null);
+
+  let releases = 0;
+  const release: TurnLedger['release'] = async (...args) => {
+    releases += 1;
+    return adapter.turns.release(...args);
+  };
+  const old = await startApplication({
+    adapter: { ...adapter, turns: Object.assign(Object.create(adapter.turns) as TurnLedger, { release }) },
+    orchestrators: [former],
+    turns: { retry: { backoff: { type: 'fixed', delayMs: 60_000 } } },
+  });
+  await eventually(() => releases > 3);
+  expect(await old.turns.get(turnId)).toMatchObject({ failures: 0 });
+  const next = await startApplication({ adapter, orchestrators: [present], turns: { queue: new InProcessQueue(4) } });
+  expect(await next.turns.result(turnId)).toMatchObject({ turnIndex: 1 });
+});
 
 /** An orchestrator that adds each text to its state. */
 function deskOf(

@@ -2,6 +2,7 @@ import { type Provider } from '@nestjs/common';
 import { APP_FILTER, DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import { CheckpointStore } from './checkpoint/checkpoint.store.js';
+import { BackgroundWork } from './common/background-work.js';
 import { findProvider, lazily, provide } from './common/nest-providers.js';
 import { ConversationCompactor } from './conversation/conversation-compactor.service.js';
 import { MessageTokens } from './conversation/message-tokens.js';
@@ -189,6 +190,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
         compactor,
         log: conversations,
         commands,
+        background: new BackgroundWork(),
       });
     },
   ),

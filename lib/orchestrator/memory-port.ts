@@ -26,8 +26,8 @@ export abstract class MemoryPort {
   /** Before dispatch, in every attempt. What it throws fails the attempt. @returns JSON, for `turn.memories` */
   abstract recall(query: MemoryQuery): Promise<readonly JsonValue[]>;
   /**
-   * After a turn that succeeded, off the caller's path. What it throws is logged; a process that is killed in between leaves
-   * it out.
+   * After a turn that succeeded, off the caller's path. What it throws is logged. A process that stops waits for it as long as
+   * for turns that run; one that is killed in between leaves it out.
    */
   abstract remember(turn: MemorableTurn): Promise<void>;
 }

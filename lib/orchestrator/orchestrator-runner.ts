@@ -55,6 +55,10 @@ export class OrchestratorRunner extends TurnRunner {
     return new OrchestratorTurn(this.parts, definition, claimed, documents, control, tell).run();
   }
 
+  idle(): Promise<void> {
+    return this.parts.background.idle();
+  }
+
   readFailure(turn: Turn): SessionsError | undefined {
     return readOrchestratorFailure(turn) ?? readCommandFailure(turn);
   }

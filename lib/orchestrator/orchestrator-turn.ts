@@ -1,4 +1,5 @@
 import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js';
+import { type BackgroundWork } from '../common/background-work.js';
 import { type JsonObject, stringifyWithin } from '../common/json.js';
 import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
 import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
@@ -25,9 +26,9 @@ import { type AttemptContext, elapsed, TurnCalls } from './turn-calls.js';
 import { type TurnCommands } from './turn-commands.js';
 import { type TurnContextFactory } from './turn-context.js';
 import { TurnConversation } from './turn-conversation.js';
-import { TurnLoop } from './turn-loop.js';
+import { storedIterations, TurnLoop } from './turn-loop.js';
 import { TurnMemory } from './turn-memory.js';
-import { begin, type TurnProgress } from './turn-progress.js';
+import { advance, begin, type TurnProgress } from './turn-progress.js';
 import { asJson, type EndedBy } from './turn-report.js';
 import { TurnSteps } from './turn-steps.js';
 import { TurnToolCalls } from './turn-tool-calls.js';
@@ -44,6 +45,8 @@ export interface TurnParts {
   readonly compactor: ConversationCompactor;
   readonly log: ConversationLog;
   readonly commands: TurnCommands;
+  /** What goes on after a turn has settled. */
+  readonly background: BackgroundWork;
 }
 
 /** The state documents that a turn was claimed with; `null` for what its orchestrator does not need, or is not there. */
@@ -131,7 +134,7 @@ export class OrchestratorTurn {
       tools: new TurnToolCalls(memo, orchestration),
       emit: (given) => {
         const event = toNewTurnEvent(given);
-        this.tell({ type: 'delta', event });
+        if (!control.signal.aborted) this.tell({ type: 'delta', event });
         return control.emit(event);
       },
     };
@@ -159,7 +162,7 @@ export class OrchestratorTurn {
       // Its settlement was refused, and it failed.
       if (settled.status !== status) return;
       orchestration?.settled();
-      void memory.remember(text, messages);
+      this.parts.background.add(memory.remember(text, messages));
       this.considerCompaction(settled, messages);
     });
     return {
@@ -244,10 +247,19 @@ export class OrchestratorTurn {
     });
   }
 
+  /** Of iterations that an earlier attempt completed. */
+  private storedProgress(): TurnProgress {
+    const { turn, steps } = this.claimed;
+    return storedIterations(this.definition, new TurnSteps(turn.id, steps, this.control)).reduce(
+      (progress, { outcomes, evaluation }) => advance(progress, outcomes, evaluation),
+      begin({}),
+    );
+  }
+
   /** What iterations that are over have said stays with an interrupted turn. */
   private account(status: 'failed' | 'cancelled'): AttemptAccount {
     const { turn } = this.claimed;
-    const messages = turn.request.command ? [] : messagesOf(turn, this.loop?.progress ?? begin({}));
+    const messages = turn.request.command ? [] : messagesOf(turn, this.loop?.progress ?? this.storedProgress());
     return { report: this.report(status), messages };
   }
 }

@@ -39,12 +39,16 @@ export class TurnCalls {
     private readonly orchestration: TurnOrchestration | null,
   ) {}
 
-  /** @returns what the function gave, or the wait that it came to */
+  /**
+   * Calls nothing any more once the attempt has been stopped: its turn may be over, and the next one under way.
+   * @returns what the function gave, or the wait that it came to
+   */
   async call<T>(
     place: CallPlace,
     progress: TurnProgress,
     work: (turn: TurnContext) => Promise<T> | T,
   ): Promise<Called<T> | Parked> {
+    this.attempt.signal.throwIfAborted();
     const startedAt = performance.now();
     let usage: TokenUsage | undefined;
     const count = (tokens: TokenUsage): void => {

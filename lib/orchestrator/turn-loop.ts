@@ -15,11 +15,13 @@ import { type TurnSteps } from './turn-steps.js';
 import { type TalliedUsage, type UsageTally } from './usage-tally.js';
 
 const MAX_REPORTED_TEXT = 1000;
+/** Where `evaluate` has its steps: no intent has a name with a control character. */
+const EVALUATE = '\u007fevaluate';
 /** What the cut may leave of a surrogate pair. */
 const HALF_A_PAIR = /[\uD800-\uDBFF]$/;
 
 /** An iteration that is over: all that a later attempt needs to go on after it. */
-interface Iteration extends IterationReport {
+export interface Iteration extends IterationReport {
   readonly outcomes: readonly IntentOutcome[];
   /** What it did with the orchestrator's plan. */
   readonly entries: readonly OrchestrationEntry[];
@@ -65,20 +67,20 @@ export class TurnLoop {
   }
 
   async run(): Promise<EndedBy | Parked> {
-    const { iterate, maxIterations } = this.definition;
-    const keyOf = (number: number): StepKey => iterationKey(number, this.definition);
+    const { definition, memo } = this;
+    const stored = storedIterations(definition, memo);
     for (let number = 0; ; number += 1) {
-      const stored = iterate ? this.memo.find(keyOf(number)) : undefined;
-      const iteration = stored === undefined ? await this.iterate(number) : (stored as unknown as Iteration);
+      const iteration = number < stored.length ? stored[number] : await this.iterate(number);
       if (iteration instanceof Parked) return iteration;
-      if (stored !== undefined) this.replay(iteration);
+      if (number < stored.length) this.replay(iteration);
       this.iterations.push(iteration);
       this.pending = null;
       this.current = advance(this.current, iteration.outcomes, iteration.evaluation);
       const endedBy = this.endOf(iteration);
       if (endedBy) return endedBy;
-      if (number + 1 === maxIterations) return 'max-iterations';
-      if (stored === undefined) await this.memo.save(keyOf(number), iteration as unknown as JsonValue);
+      if (number + 1 === definition.maxIterations) return 'max-iterations';
+      if (number < stored.length) continue;
+      await memo.save(iterationKey(number, definition), iteration as unknown as JsonValue);
     }
   }
 
@@ -158,7 +160,7 @@ export class TurnLoop {
     const { evaluate } = this.definition;
     if (!evaluate) return undefined;
     const progress = advance(this.current, outcomes);
-    const place = { iteration, intent: '', role: 'evaluate' } as const;
+    const place = { iteration, intent: EVALUATE, role: 'evaluate' } as const;
     const called = await this.calls.call(place, progress, (turn) => evaluate(turn, progress.replies));
     return called instanceof Parked ? called : this.toEvaluation(called.value);
   }
@@ -193,6 +195,16 @@ function reportOf({ intent, durationMs, usage }: IntentRun, text: string | null)
     ...(text === null ? {} : { text: text.slice(0, MAX_REPORTED_TEXT).replace(HALF_A_PAIR, '') }),
     ...(usage ? { usage } : {}),
   };
+}
+
+/** Those that earlier attempts of the turn completed, in order. */
+export function storedIterations(definition: OrchestratorDefinition, memo: TurnSteps): readonly Iteration[] {
+  const stored: Iteration[] = [];
+  for (;;) {
+    const iteration = memo.find(iterationKey(stored.length, definition));
+    if (iteration === undefined) return stored;
+    stored.push(iteration as unknown as Iteration);
+  }
 }
 
 /**

@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import { hashed } from '../common/log-id.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { toErrorRecord } from './turn-error-record.js';
 import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from './turn.errors.js';
@@ -44,6 +46,7 @@ type Stop =
  * a retry or for another worker.
  */
 export class TurnAttempt {
+  private readonly logger = new Logger(TurnAttempt.name);
   private readonly controller = new AbortController();
   private stop: Stop | null = null;
   private leaseEnd: number;
@@ -93,6 +96,8 @@ export class TurnAttempt {
       if (outcome instanceof Parked) return await this.park(outcome.wait);
       return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (error) {
+      // What the handler left running has nothing to go on for.
+      this.controller.abort(new TurnStoppedError('failed'));
       return await this.conclude(error, next).catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
     } finally {
       this.end();
@@ -224,8 +229,17 @@ export class TurnAttempt {
 
   private async settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
     const settled = await this.whileLeased(() => this.runtime.ledger.settle(this.claimed.hold, settlement, next));
-    this.settledListeners.forEach((listener) => listener(settled.turn));
+    for (const listener of this.settledListeners) this.tell(listener, settled.turn);
     return settled;
+  }
+
+  /** The turn has settled, whatever a listener throws. */
+  private tell(listener: (turn: Turn) => void, turn: Turn): void {
+    try {
+      listener(turn);
+    } catch (error) {
+      this.logger.error(`What follows turn ${hashed(turn.id)} failed.`, error instanceof Error ? error.stack : error);
+    }
   }
 
   private failed(error: TurnErrorRecord): TurnSettlement {

@@ -43,9 +43,9 @@ export class TurnContexts {
     private readonly lookMs = LOOK_MS,
   ) {}
 
-  /** Before the turn is accepted, since its attempt may begin at once. */
+  /** Before the turn is accepted, since its attempt may begin at once. What the first caller gave stays. */
   keep(turnId: string, { context, onEvent }: CallerParts): void {
-    if (!this.runsTurns || (!context && !onEvent)) return;
+    if (!this.runsTurns || (!context && !onEvent) || this.kept.has(turnId)) return;
     this.kept.set(turnId, { context: Object.freeze({ ...context }), onEvent, since: performance.now() });
     this.unsubscribe ??= this.hints.subscribe((changed, turn) => this.hear(changed, turn));
     this.timer ??= this.lookLater();

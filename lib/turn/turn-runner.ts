@@ -50,6 +50,8 @@ export abstract class TurnRunner {
    * @throws what the handler threw; `permanent: true` on it means that trying again cannot help
    */
   abstract run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked>;
+  /** Resolves once what follows turns that have settled is done. Never rejects. */
+  abstract idle(): Promise<void>;
   /** The error that callers of a failed turn get in place of TurnFailedError, made from the turn's record. */
   abstract readFailure(turn: Turn): SessionsError | undefined;
 }

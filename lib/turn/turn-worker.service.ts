@@ -46,15 +46,21 @@ export class TurnWorker {
   /** No new claims; what runs gets `shutdownGraceMs`, then is stopped and released for another worker (TRN-14). */
   async stop(): Promise<void> {
     this.claimNoMore();
-    await this.runtime.queue.pause();
-    const grace = setTimeout(() => {
-      this.graceOver = true;
-      for (const attempt of this.attempts.values()) attempt.shutDown();
-    }, this.runtime.settings.shutdownGraceMs);
+    const { queue, runner, settings } = this.runtime;
+    await queue.pause();
+    let timer: NodeJS.Timeout | undefined;
+    const grace = new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        this.graceOver = true;
+        for (const attempt of this.attempts.values()) attempt.shutDown();
+        resolve();
+      }, settings.shutdownGraceMs);
+    });
     try {
-      await this.runtime.queue.close();
+      await queue.close();
+      await Promise.race([runner.idle(), grace]);
     } finally {
-      clearTimeout(grace);
+      clearTimeout(timer);
       this.unsubscribe?.();
       if (this.poll) clearInterval(this.poll);
     }

@@ -258,7 +258,11 @@ export class TurnService {
       drop();
       throw error;
     });
-    if (turn.id !== request.id) drop();
+    if (turn.id !== request.id) {
+      drop();
+      // The same caller again, perhaps after a crash: attempts that are still to come have what it gives now.
+      if (!isTerminal(turn.status)) this.runtime.contexts.keep(turn.id, options);
+    }
     if (ring) await this.runtime.bell.ring(sessionId);
     if (signal) this.cancelOnAbort(turn, signal);
     return turn;

@@ -139,6 +139,37 @@ it('BOT-10 a listener that throws or rejects harms nothing', async () => {
   );
 });
 
+it('BOT-10 what a failed attempt leaves running is stopped, and tells nobody', async () => {
+  const { pass, open } = gate();
+  const reasons: unknown[] = [];
+  const desk = defineOrchestrator({
+    name: 'desk',
+    intents: {
+      answer: async (turn) => {
+        if (turn.attempt > 1) {
+          open();
+          await eventually(() => reasons.length === 1);
+          return 'second';
+        }
+        void pass().then(async () => {
+          await turn.emit({ type: 'from the first' });
+          reasons.push((turn.signal.reason as { why: string }).why);
+        });
+        throw new Error('not yet');
+      },
+    },
+  });
+  const { handle, session } = await startApplication({
+    orchestrators: [desk],
+    turns: { retry: { backoff: { delayMs: 1 } } },
+  });
+  const types: string[] = [];
+  const onEvent = ({ type }: OrchestratorEvent): void => void types.push(type);
+  expect(await handle(desk).execute('hi', { sessionId: await session(), onEvent })).toMatchObject({ reply: 'second' });
+  expect(reasons).toEqual(['failed']);
+  expect(types).not.toContain('delta');
+});
+
 it('BOT-10 what a handler leaves running tells nobody after the end', async () => {
   const { pass, open } = gate();
   const late = gate();

@@ -3,6 +3,8 @@ import {
   END,
   Evaluate,
   Intent,
+  type JsonValue,
+  type MemoryQuery,
   Orchestrator,
   type OrchestratorConfig,
   outcome,
@@ -257,6 +259,68 @@ describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
     ]);
     expect(state?.cumulativeTokenUsage.totalTokens).toBe(10);
     expect(await turns.get(id)).toMatchObject({ failures: 1 });
+  });
+
+  it('BOT-30 evaluate and the route do not get the results of each other’s steps', async () => {
+    let cached: string | undefined;
+    const asked: string[] = [];
+    const { desk } = researcher({
+      // Remembers what it was told, so that the step is left out in the second attempt.
+      route: async (turn) => (cached ??= await turn.step('ask', () => (asked.push('route'), 'write'))),
+      intents: {
+        write: ({ attempt }) => {
+          if (attempt === 1) throw new Error('not yet');
+          return reply('done');
+        },
+      },
+      evaluate: (turn) => turn.step('ask', () => (asked.push('evaluate'), true)),
+    });
+    const { handle, session } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      turns: { retry: { backoff: { delayMs: 1 } } },
+    });
+    await handle(desk).execute('go', { sessionId: await session() });
+    expect(asked).toEqual(['route', 'evaluate']);
+  });
+
+  it('TRN-06 BOT-30 an interrupted turn keeps what iterations of an earlier attempt said, though the later one had not begun', async () => {
+    const recalling = gate();
+    const memory = {
+      recall: async ({ input }: MemoryQuery): Promise<JsonValue[]> => {
+        if (input.text === 'go' && failed) {
+          recalling.open();
+          await gate().pass();
+        }
+        return [];
+      },
+      remember: () => Promise.resolve(),
+    };
+    let failed = false;
+    const { desk } = researcher({
+      memory,
+      route: () => 'write',
+      evaluate: undefined,
+      intents: {
+        write: ({ iteration, input }) => {
+          if (input.text === 'next') return reply('next', { status: 'completed' });
+          if (iteration === 0) return reply('first part');
+          failed = true;
+          throw new Error('not yet');
+        },
+      },
+    });
+    const { handle, session, adapter } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      turns: { retry: { backoff: { delayMs: 1 } } },
+    });
+    const sessionId = await session();
+    await handle(desk).submit('go', { sessionId });
+    await recalling.pass();
+    await handle(desk).execute('next', { sessionId, whenBusy: 'interrupt' });
+    const said = (await adapter.conversations.page(sessionId)).map(({ content }) => content);
+    expect(said).toEqual(['go', 'first part', 'next', 'next']);
   });
 
   it('TRN-06 an interrupted turn keeps what its complete iterations said', async () => {

@@ -14,7 +14,7 @@ import {
   TurnFailedError,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
-import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
 /** Remembers what was said, by scope. */
 @Injectable()
@@ -123,6 +123,38 @@ describe.each(LIVE_STORES)('a memory over $name', ({ open }) => {
     }
     expect(answers).toEqual(['', 'hi', '', '']);
   });
+});
+
+it('BOT-51 a process that stops waits until what has settled is remembered', async () => {
+  const notes = new Notes();
+  const { pass, open: finish } = gate();
+  const remembering = gate();
+  let remembered = false;
+  notes.remember = async () => {
+    remembering.open();
+    await pass();
+    remembered = true;
+  };
+  const desk = deskOf(notes);
+  const app = await startApplication({ orchestrators: [desk], turns: { shutdownGraceMs: 20_000 } });
+  await app.handle(desk).execute('hi', { sessionId: await app.session() });
+  await remembering.pass();
+  let closed = false;
+  const closing = app.close().then(() => (closed = true));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(closed).toBe(false);
+  finish();
+  await closing;
+  expect(remembered).toBe(true);
+});
+
+it('BOT-51 a process that stops does not wait longer than for turns', async () => {
+  const notes = new Notes();
+  notes.remember = () => gate().pass();
+  const desk = deskOf(notes);
+  const app = await startApplication({ orchestrators: [desk], turns: { shutdownGraceMs: 30 } });
+  await app.handle(desk).execute('hi', { sessionId: await app.session() });
+  await app.close();
 });
 
 it('BOT-51 a recall that fails is an attempt that failed; what cannot be remembered is logged, and the turn stands', async () => {

@@ -10,6 +10,7 @@ import {
   Route,
   type RouteDecision,
   SessionsConfigurationError,
+  TurnCancelledError,
   type TurnContext,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
@@ -220,6 +221,41 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
     });
   });
 });
+
+it.each(['route', 'evaluate'] as const)(
+  'BOT-03 BOT-08 what is called after the %s has nothing to do any more when the turn was cancelled meanwhile',
+  async (place) => {
+    const { pass, open: answer } = gate();
+    const asked = gate();
+    const called: string[] = [];
+    const ask = async (at: string, turn: TurnContext): Promise<boolean> => {
+      if (at !== place || turn.input.text === 'next') return true;
+      asked.open();
+      await pass();
+      return false;
+    };
+    const desk = defineOrchestrator({
+      name: 'desk',
+      iterate: true,
+      route: async (turn) => (await ask('route', turn), 'act'),
+      intents: { act: ({ input, iteration }) => void called.push(`${input.text} ${iteration}`) },
+      evaluate: (turn) => ask('evaluate', turn),
+    });
+    const { handle, session, turns } = await startApplication({ orchestrators: [desk] });
+    const sessionId = await session();
+    const cancelled = rejection(handle(desk).execute('slow', { sessionId }), TurnCancelledError);
+    await asked.pass();
+    const [{ id }] = await turns.list({ sessionId });
+    await turns.cancel(id);
+    await cancelled;
+    await handle(desk).execute('next', { sessionId });
+    const before = [...called];
+    answer();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(called).toEqual(before);
+    expect(called).not.toContain(place === 'route' ? 'slow 0' : 'slow 1');
+  },
+);
 
 it('BOT-03 a router class that is no provider stops the start, and says what to do', async () => {
   const error = await rejection(startApplication({ orchestrators: [WithRouterClass] }), SessionsConfigurationError);

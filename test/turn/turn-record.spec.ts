@@ -3,6 +3,7 @@ import {
   IdempotencyConflictError,
   LaneFullError,
   memoryAdapter,
+  type OrchestratorEvent,
   outcome,
   PermanentTurnError,
   reply,
@@ -99,6 +100,40 @@ describe.each(LIVE_STORES)('the record of a turn over $name', ({ open }) => {
     expect(await say()).toEqual(result);
     expect(handled).toEqual(['one']);
     expect(await turns.list({ sessionId })).toHaveLength(1);
+  });
+
+  it('TRN-05 BOT-02 a caller that repeats its key gives its context to attempts that are still to come', async () => {
+    const contexts: unknown[] = [];
+    const begun = gate();
+    const failing = gate();
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        answer: async ({ attempt, context }) => {
+          contexts.push(context);
+          begun.open();
+          if (attempt > 1) return 'done';
+          await failing.pass();
+          throw new Error('not yet');
+        },
+      },
+    });
+    const { handle, session } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      turns: { retry: { backoff: { delayMs: 1 } } },
+    });
+    const known = { sessionId: await session(), idempotencyKey: 'k1' };
+    const { id } = await handle(desk).submit('hi', known);
+    await begun.pass();
+    const events: string[] = [];
+    const onEvent = ({ type }: OrchestratorEvent): void => void events.push(type);
+    const again = await handle(desk).submit('hi', { ...known, context: { from: 'the second call' }, onEvent });
+    expect(again.id).toBe(id);
+    failing.open();
+    expect(await handle(desk).execute('hi', known)).toMatchObject({ id, reply: 'done' });
+    expect(contexts).toEqual([{}, { from: 'the second call' }]);
+    await eventually(() => events.at(-1) === 'turn-settled');
   });
 
   it('TRN-05 refuses a known key with another input or orchestrator; another session has keys of its own', async () => {

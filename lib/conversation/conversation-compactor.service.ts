@@ -14,7 +14,7 @@ import { CompactionBusyError, CompactionFailedError, type CompactionPhase } from
 import { type CompactionEvent } from './compaction-events.js';
 import { type CompactionInfo, type CompactionPolicy } from './compaction-policy.js';
 import { type ConversationLog } from './conversation.store.js';
-import { type ConversationHead, countedTurns, FIRST_HEAD, isDue, type SeenConversation } from './conversation-head.js';
+import { type ConversationHead, FIRST_HEAD, isDue, lastPosition, type SeenConversation } from './conversation-head.js';
 import { ConversationHeads, type StoredHead } from './conversation-heads.js';
 import { HeadLostError, HeldHead, isLeased } from './held-head.js';
 import { type Message, type MessageSpan } from './message.js';
@@ -63,6 +63,12 @@ interface Run extends CompactionTask {
   readonly checkpoints: SpeakersCheckpoints;
 }
 
+/** What led to a compaction that nobody asked for. */
+interface Automatic {
+  readonly stillDue: (stored: StoredHead) => boolean;
+  readonly seen: SeenConversation;
+}
+
 const NOTHING: CompactionResult = { messages: 0, summary: null, replaces: null, usage: null };
 
 /**
@@ -97,7 +103,7 @@ export class ConversationCompactor {
     const stillDue = (stored: StoredHead): boolean =>
       stored.head.number === head.number && !isResting(stored.head, stored.now());
     // What came of it was told by events.
-    this.start(task, stillDue, seen.turnIndex).catch(() => undefined);
+    this.start(task, { stillDue, seen }).catch(() => undefined);
   }
 
   /**
@@ -107,7 +113,7 @@ export class ConversationCompactor {
   async compact(task: CompactionTask): Promise<CompactionResult> {
     if (this.stopping) throw new ShuttingDownError(task.sessionId);
     if (this.running.has(task.sessionId)) throw new CompactionBusyError(task.sessionId);
-    return this.start(task, null);
+    return this.start(task);
   }
 
   /**
@@ -157,38 +163,31 @@ export class ConversationCompactor {
     }
   }
 
-  private start(
-    task: CompactionTask,
-    stillDue: ((stored: StoredHead) => boolean) | null,
-    turnIndex?: number,
-  ): Promise<CompactionResult> {
+  private start(task: CompactionTask, automatic?: Automatic): Promise<CompactionResult> {
     const { sessionId } = task;
     const controller = new AbortController();
     const run: Run = { ...task, controller, checkpoints: new Map() };
-    const done = this.run(run, stillDue, turnIndex).finally(() => this.running.delete(sessionId));
+    const done = this.run(run, automatic).finally(() => this.running.delete(sessionId));
     this.running.set(sessionId, { controller, done });
     return done;
   }
 
-  private async run(
-    run: Run,
-    stillDue: ((stored: StoredHead) => boolean) | null,
-    turnIndex?: number,
-  ): Promise<CompactionResult> {
+  private async run(run: Run, automatic?: Automatic): Promise<CompactionResult> {
     const { sessionId, orchestrator, controller } = run;
     const stored = await this.heads.read(sessionId);
     if (isLeased(stored)) throw new CompactionBusyError(sessionId);
-    if (stillDue ? !stillDue(stored) : await this.isEmpty(sessionId)) return NOTHING;
+    if (automatic ? !automatic.stillDue(stored) : await this.isEmpty(sessionId)) return NOTHING;
     const lose = (error: HeadLostError): void => controller.abort(error);
     const held = await HeldHead.take(this.heads, sessionId, stored, this.holder, this.parts.leaseMs, lose);
     if (!held) throw new CompactionBusyError(sessionId);
     try {
-      if (stillDue) this.tell({ type: 'compaction-suggested', orchestrator, sessionId });
-      const result = await this.passes(run, held);
+      const result = await this.passes(run, held, () => {
+        if (automatic) this.tell({ type: 'compaction-suggested', orchestrator, sessionId });
+      });
       // What cannot be compacted is not due again at once.
-      const futile = result.messages === 0 && turnIndex !== undefined;
+      const futile = result.messages === 0 ? automatic?.seen : undefined;
       const last = (head: ConversationHead): ConversationHead =>
-        futile ? countedAnew(head, orchestrator, turnIndex + 1) : head;
+        futile ? countedAnew(head, orchestrator, futile) : head;
       // It is done. When this fails, the lease lapses.
       await held.end(last).catch(() => undefined);
       return result;
@@ -204,17 +203,21 @@ export class ConversationCompactor {
   }
 
   /** One summary after another, until what is left is to be kept. */
-  private async passes(run: Run, held: HeldHead): Promise<CompactionResult> {
+  private async passes(run: Run, held: HeldHead, onBegin: () => void): Promise<CompactionResult> {
     let result = NOTHING;
     for (let more = true; more;) {
-      const pass = await this.pass(run, held);
+      const pass = await this.pass(run, held, result === NOTHING ? onBegin : () => undefined);
       more = pass.more;
       if (pass.result) result = joined(result, pass.result);
     }
     return result;
   }
 
-  private async pass(run: Run, held: HeldHead): Promise<{ more: boolean; result?: CompactionResult }> {
+  private async pass(
+    run: Run,
+    held: HeldHead,
+    onBegin: () => void,
+  ): Promise<{ more: boolean; result?: CompactionResult }> {
     const startedAt = performance.now();
     const { sessionId, orchestrator, policy, checkpoints } = run;
     const { conversations, checkpoints: store } = this.parts.adapter;
@@ -225,6 +228,7 @@ export class ConversationCompactor {
     });
     const { replaced, more } = part;
     if (replaced.length === 0) return { more: false };
+    onBegin();
     const { text, usage } = await during('summarize', () => this.summarize(run, base, replaced));
     const summary = summaryMessage(text, base, replaced, held.now());
     const replaces = summary.replaces!;
@@ -400,9 +404,10 @@ function summaryMessage(text: string, base: ConversationHead, replaced: readonly
   return { id: mintId(), position: through, role: 'system', content: text, createdAt, replaces: { from, through } };
 }
 
-function countedAnew(head: ConversationHead, orchestrator: string, turns: number): ConversationHead {
-  if (countedTurns(head, orchestrator) === turns) return head;
-  return { ...head, turns: { ...head.turns, ...Object.fromEntries([[orchestrator, turns]]) } };
+/** From where the turn has left it. */
+function countedAnew(head: ConversationHead, orchestrator: string, seen: SeenConversation): ConversationHead {
+  const turns = { ...head.turns, ...Object.fromEntries([[orchestrator, seen.turnIndex + 1]]) };
+  return { ...head, turns, since: lastPosition(seen) };
 }
 
 function joined(before: CompactionResult, next: CompactionResult): CompactionResult {

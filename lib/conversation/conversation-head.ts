@@ -115,18 +115,23 @@ export function isDue(
   { afterTurns, afterTokens, keep }: CompactionPolicy,
   orchestrator: string,
   head: ConversationHead,
-  { turnIndex, history, added }: SeenConversation,
+  seen: SeenConversation,
   tokens: MessageTokens,
 ): boolean {
-  const last = (history.at(-1)?.position ?? 0) + added.length;
-  if (last - head.through <= keep) return false;
+  const { turnIndex, history, added } = seen;
+  if (lastPosition(seen) - head.through <= keep) return false;
   if (afterTurns !== undefined && turnIndex + 1 - countedTurns(head, orchestrator) > afterTurns) return true;
   if (afterTokens === undefined) return false;
   const counted = history.filter((message) => message.position > head.since && !isPinned(message));
   return tokens.ofAll([...counted, ...added]) > afterTokens;
 }
 
-export function countedTurns({ turns }: ConversationHead, orchestrator: string): number {
+/** Where the log ended once the turn had settled, at least. */
+export function lastPosition({ history, added }: SeenConversation): number {
+  return (history.at(-1)?.position ?? 0) + added.length;
+}
+
+function countedTurns({ turns }: ConversationHead, orchestrator: string): number {
   // Object.hasOwn: the orchestrator's name is data.
   return Object.hasOwn(turns, orchestrator) ? turns[orchestrator] : 0;
 }

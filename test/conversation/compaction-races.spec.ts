@@ -1,4 +1,4 @@
-import { type Message, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type Message, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { CompactionBusyError } from '../../lib/conversation/compaction.errors.js';
 import { type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
 import { eventually } from '../support/eventually.js';
@@ -92,6 +92,43 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     expect(await headOf(second.adapter, 's')).toMatchObject({ number: 1, lease: null, failure: null });
   });
 
+  it('BOT-41 a summary that is ready while the lease is being renewed is applied after that', async () => {
+    const adapter = create()();
+    const store = faulty(adapter);
+    const { compactor } = await startProcess(adapter, { adapter: { state: store.state }, leaseMs: LEASE_MS });
+    await speak(adapter, 's', 1, 6);
+    const { begun, free, summarize } = slow();
+    const compacting = compactor.compact(task('s', { summarize }));
+    await begun.pass();
+    store.freeze();
+    await eventually(() => store.waiting() > 0);
+    free.open();
+    // It has its summary by now, and the renewal has not been answered.
+    await new Promise(setImmediate);
+    store.thaw();
+    expect(await compacting).toMatchObject({ messages: 4 });
+  });
+
+  it('BOT-41 a write whose answer was lost has been done', async () => {
+    const adapter = create()();
+    let lost = 0;
+    const state = Object.assign(Object.create(adapter.state) as typeof adapter.state, {
+      get: (...args: Parameters<typeof adapter.state.get>) => adapter.state.get(...args),
+      set: async (...args: Parameters<typeof adapter.state.set>) => {
+        const document = await adapter.state.set(...args);
+        const { summary, lease } = args[1] as unknown as { summary: unknown; lease: unknown };
+        if (summary === null || lease === null || lost > 0) return document;
+        lost += 1;
+        throw new StoreUnavailableError('The answer was lost.');
+      },
+    });
+    const { compactor, events } = await startProcess(adapter, { adapter: { state } });
+    await speak(adapter, 's', 1, 6);
+    expect(await compactor.compact(task('s'))).toMatchObject({ messages: 4 });
+    expect([lost, events.map(({ type }) => type)]).toEqual([1, ['compaction-applied']]);
+    expect(await headOf(adapter, 's')).toMatchObject({ number: 1, failure: null, lease: null });
+  });
+
   it('BOT-41 a process that dies before or after any write leaves a session that the next one compacts', async () => {
     const connect = create();
     const after = await startProcess(connect());
@@ -157,6 +194,7 @@ function faulty({ state }: SessionsAdapter) {
   let thawed = Promise.resolve();
   let open = (): void => undefined;
   let calls = 0;
+  let waiting = 0;
   let deadline = { at: Infinity, done: false };
   let tellDied!: () => void;
   const died = new Promise<void>((resolve) => {
@@ -172,7 +210,9 @@ function faulty({ state }: SessionsAdapter) {
     return buried;
   };
   const call = async <T>(work: () => Promise<T>): Promise<T> => {
+    waiting += 1;
     await thawed;
+    waiting -= 1;
     calls += 1;
     if (calls > deadline.at || (calls === deadline.at && !deadline.done)) return never();
     const result = await work();
@@ -188,6 +228,7 @@ function faulty({ state }: SessionsAdapter) {
       });
     },
     thaw: (): void => open(),
+    waiting: (): number => waiting,
     dieAt: (at: number, done: boolean): void => {
       deadline = { at, done };
     },

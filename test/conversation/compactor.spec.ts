@@ -1,11 +1,17 @@
-import { type AtomicSessionStoreAdapter, type CheckpointStore } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter, type CheckpointStore, type MessageDraft } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { CompactionBusyError, CompactionFailedError } from '../../lib/conversation/compaction.errors.js';
 import { type Compaction, type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
 import { type CompactionTask } from '../../lib/conversation/conversation-compactor.service.js';
-import { FIRST_HEAD, HEAD, type SeenConversation } from '../../lib/conversation/conversation-head.js';
+import {
+  type ConversationHead,
+  FIRST_HEAD,
+  HEAD,
+  type SeenConversation,
+} from '../../lib/conversation/conversation-head.js';
 import { eventually } from '../support/eventually.js';
 import { aborted, gate, LASTING_STORES, rejection } from '../support/running-application.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { add, DESK, headOf, listing, type Process, readThroughHead, speak, startProcess, task } from './compactors.js';
 
@@ -146,6 +152,106 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await headOf(adapter, sessionId)).toMatchObject({ number: 1, failure: null });
   });
 
+  it('BOT-44 while it rests the store is not asked', async () => {
+    const calls: string[] = [];
+    const adapter = create()();
+    const { state } = recordingAdapter(adapter, calls);
+    const { compactor, events } = await startProcess(adapter, { adapter: { state } });
+    await speak(adapter, sessionId, 1, 6);
+    const automatic = task(sessionId, { afterTurns: 1, summarize: () => '' });
+    await consider(adapter, compactor, automatic, 5);
+    expect(events).toHaveLength(2);
+    calls.length = 0;
+    await consider(adapter, compactor, automatic, 6);
+    expect(calls).toEqual([]);
+  });
+
+  it('BOT-41 a turn that saw the conversation before it was compacted does not compact it again', async () => {
+    const { adapter, compactor, events } = await startProcess(create()());
+    const automatic = task(sessionId, { afterTurns: 2, keep: 2 });
+    await speakInTurns(adapter, sessionId, 1, 8);
+    const before = await headOf(adapter, sessionId);
+    await consider(adapter, compactor, automatic, 3);
+    await speakInTurns(adapter, sessionId, 9, 10);
+    await consider(adapter, compactor, automatic, 4, before);
+    expect(events.map(({ type }) => type)).toEqual(['compaction-suggested', 'compaction-applied']);
+  });
+
+  it('BOT-41 messages that stay and take more tokens than all may do not lead to a compaction by themselves', async () => {
+    const { adapter, compactor, events } = await startProcess(create()());
+    const automatic = task(sessionId, { afterTokens: 100, keep: 2 });
+    const say = (content: string) => add(adapter.conversations, sessionId, [{ role: 'user', content }]);
+    for (const content of ['1', '2', '3', 'x'.repeat(500)]) await say(content);
+    const compacted: number[] = [];
+    for (let turn = 0; turn < 12; turn += 1) {
+      const before = events.length;
+      await consider(adapter, compactor, automatic, turn);
+      if (events.length > before) compacted.push(turn);
+      // 20 tokens each.
+      await say('y'.repeat(16));
+    }
+    // More than a hundred tokens of messages that came since; two of them are counted again.
+    expect(compacted).toEqual([0, 6, 10]);
+  });
+
+  it('BOT-41 what cannot be compacted is not looked at again after every turn', async () => {
+    const calls: string[] = [];
+    const adapter = create()();
+    const { state } = recordingAdapter(adapter, calls);
+    const { compactor, events } = await startProcess(adapter, { adapter: { state } });
+    const automatic = task(sessionId, { afterTurns: 1, afterTokens: 10 });
+    // The answer to the first message is the last one.
+    await add(adapter.conversations, sessionId, [
+      { role: 'assistant', content: null, toolCalls: [{ id: 'x', name: 'find', arguments: {} }] },
+      ...['2', '3', '4'].map((content): MessageDraft => ({ role: 'user', content })),
+      { role: 'tool', content: '5', toolCallId: 'x' },
+    ]);
+    await consider(adapter, compactor, automatic, 4);
+    expect(calls).not.toEqual([]);
+    calls.length = 0;
+    await consider(adapter, compactor, automatic, 5);
+    expect({ calls, events }).toEqual({ calls: [], events: [] });
+  });
+
+  it('BOT-41 a call whose result is further away than a pass does not keep the rest from being summarized', async () => {
+    const { adapter, compactor } = await startProcess(create()());
+    await add(adapter.conversations, sessionId, [
+      { role: 'assistant', content: '1', toolCalls: [{ id: 'x', name: 'find', arguments: {} }] },
+    ]);
+    await speak(adapter, sessionId, 2, 199);
+    await add(adapter.conversations, sessionId, [{ role: 'tool', content: '200', toolCallId: 'x' }]);
+    await speak(adapter, sessionId, 201, 450);
+    const policy = { keep: 2, summarize: () => 'all' };
+    await add(adapter.conversations, sessionId, [{ role: 'user', content: '451' }]);
+    expect(await compactor.compact(task(sessionId, policy))).toMatchObject({ messages: 449 });
+    await add(adapter.conversations, 'longer', [
+      { role: 'assistant', content: '1', toolCalls: [{ id: 'x', name: 'find', arguments: {} }] },
+    ]);
+    await speak(adapter, 'longer', 2, 201);
+    await add(adapter.conversations, 'longer', [{ role: 'tool', content: '202', toolCallId: 'x' }]);
+    await speak(adapter, 'longer', 203, 210);
+    expect(await compactor.compact(task('longer', policy))).toMatchObject({ messages: 208 });
+  });
+
+  it('BOT-41 passes that were applied stay when a later one fails, and turns are counted once all are done', async () => {
+    const { adapter, compactor } = await startProcess(create()());
+    await speakInTurns(adapter, sessionId, 1, 4);
+    await speak(adapter, sessionId, 5, 300);
+    let passes = 0;
+    const summarize = (): string => ((passes += 1) === 2 ? '' : `pass ${passes}`);
+    await rejection(compactor.compact(task(sessionId, { summarize })), CompactionFailedError);
+    expect(await headOf(adapter, sessionId)).toMatchObject({
+      number: 1,
+      through: 200,
+      turns: {},
+      failure: { count: 1 },
+    });
+    await speakInTurns(adapter, sessionId, 5, 6);
+    await compactor.compact(task(sessionId, { summarize }));
+    // The last of its three turns stays.
+    expect(await headOf(adapter, sessionId)).toMatchObject({ number: 2, through: 300, turns: { desk: 2 } });
+  });
+
   it('BOT-44 is tried again once the pause is over', async () => {
     const backoff = { type: 'fixed', delayMs: 1, maxDelayMs: 1 } as const;
     const { adapter, compactor, events } = await startProcess(create()(), { backoff });
@@ -278,6 +384,10 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8', '9', '10']);
     await compactor.compact(task(sessionId));
     expect(await readThroughHead(adapter, sessionId)).toEqual(['(1 2 3 4) 5 6 7 8', '9', '10']);
+    // Behind every summary there is.
+    await adapter.state.append({ ...HEAD, sessionId }, { id: mintId(), entries: [{ from: 3 }] });
+    await compactor.compact(task(sessionId));
+    expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 3 4 5 6 7 8', '9', '10']);
   });
 
   it('BOT-41 messages that are taken back while they are summarized: that summary comes too late', async () => {
@@ -337,9 +447,10 @@ async function consider(
   compactor: Process['compactor'],
   automatic: CompactionTask,
   turnIndex: number,
+  known?: ConversationHead,
 ): Promise<void> {
   const { sessionId } = automatic;
-  const head = await headOf(adapter, sessionId);
+  const head = known ?? (await headOf(adapter, sessionId));
   const seen: SeenConversation = {
     turnIndex,
     history: await adapter.conversations.window(sessionId, 200),

@@ -84,6 +84,12 @@ describe('cutWindow', () => {
     expect(ids(cutWindow(1, viewOf(log), tokens, 'window'))).toEqual(['2']);
   });
 
+  it('BOT-40 a copy of a call that has one of its two answers so far stays with it', () => {
+    const log = [call('1', 'x', 'y'), result('2', 'x')];
+    const copies: WindowShape = ({ messages }) => messages.map(withoutLog);
+    expect(ids(cutWindow(copies, viewOf(log), tokens, 'window'))).toEqual(['1', '2']);
+  });
+
   it('BOT-40 a function may put messages of its own in their place, and shorten them', () => {
     const log = [call('1', 'x'), result('2', 'x'), said('3')];
     const shorter: WindowShape = ({ messages }) => [

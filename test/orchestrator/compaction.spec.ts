@@ -125,6 +125,16 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(after).toEqual([0, 0, 1, 1, 2, 2, 3]);
   });
 
+  it.each([{ afterTurns: 3 }, { afterTokens: 60 }])(
+    'BOT-41 %p also where no window is asked for',
+    async (thresholds) => {
+      const options = { tokenCounter: (text: string) => text.length };
+      const { say, types } = await startDesk(open(), thresholds, { historyWindow: 0, options });
+      for (let turn = 1; turn <= 4; turn += 1) await say('aaaaaa');
+      expect(types()).toEqual(['compaction-suggested', 'compaction-applied']);
+    },
+  );
+
   it("BOT-43 BOT-09 what came of it is an event and part of the next turn's report, with its usage", async () => {
     const usage = { promptTokens: 100, completionTokens: 7, totalTokens: 107 };
     const summarize = (messages: readonly Message[]) => ({ text: INSIDE(messages), usage });

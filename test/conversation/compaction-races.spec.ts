@@ -1,6 +1,7 @@
-import { type Message, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { type Message, type SessionsAdapter, type StateDocument, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { CompactionBusyError } from '../../lib/conversation/compaction.errors.js';
 import { type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
+import { type ConversationHead, headName } from '../../lib/conversation/conversation-head.js';
 import { eventually } from '../support/eventually.js';
 import { gate, LASTING_STORES, rejection } from '../support/running-application.js';
 import { headOf, listing, readThroughHead, speak, startProcess, task } from './compactors.js';
@@ -94,33 +95,37 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
 
   it('BOT-41 a summary that is ready while the lease is being renewed is applied after that', async () => {
     const adapter = create()();
-    const store = faulty(adapter);
-    const { compactor } = await startProcess(adapter, { adapter: { state: store.state }, leaseMs: LEASE_MS });
+    const answered = gate();
+    let leased = 0;
+    const { state, renewing } = watched(adapter, async (work, { lease }) => {
+      const document = await work();
+      // The first one takes it. The second one is done, and its answer is on its way.
+      if (lease === null || (leased += 1) !== 2) return document;
+      renewing.open();
+      await answered.pass();
+      return document;
+    });
+    const { compactor } = await startProcess(adapter, { adapter: { state }, leaseMs: LEASE_MS });
     await speak(adapter, 's', 1, 6);
-    const { begun, free, summarize } = slow();
+    const { free, summarize } = slow();
     const compacting = compactor.compact(task('s', { summarize }));
-    await begun.pass();
-    store.freeze();
-    await eventually(() => store.waiting() > 0);
+    await renewing.pass();
     free.open();
-    // It has its summary by now, and the renewal has not been answered.
+    // The head before is kept by now.
+    await eventually(() => adapter.state.get({ ...headName(0), sessionId: 's' }));
     await new Promise(setImmediate);
-    store.thaw();
+    answered.open();
     expect(await compacting).toMatchObject({ messages: 4 });
   });
 
   it('BOT-41 a write whose answer was lost has been done', async () => {
     const adapter = create()();
     let lost = 0;
-    const state = Object.assign(Object.create(adapter.state) as typeof adapter.state, {
-      get: (...args: Parameters<typeof adapter.state.get>) => adapter.state.get(...args),
-      set: async (...args: Parameters<typeof adapter.state.set>) => {
-        const document = await adapter.state.set(...args);
-        const { summary, lease } = args[1] as unknown as { summary: unknown; lease: unknown };
-        if (summary === null || lease === null || lost > 0) return document;
-        lost += 1;
-        throw new StoreUnavailableError('The answer was lost.');
-      },
+    const { state } = watched(adapter, async (work, { summary, lease }) => {
+      const document = await work();
+      if (summary === null || lease === null || lost > 0) return document;
+      lost += 1;
+      throw new StoreUnavailableError('The answer was lost.');
     });
     const { compactor, events } = await startProcess(adapter, { adapter: { state } });
     await speak(adapter, 's', 1, 6);
@@ -189,12 +194,24 @@ function slow() {
   return { begun, free, summarize, stopped: () => stopped };
 }
 
+/** The same store; `around` is called for every head that is written. */
+function watched(
+  { state }: SessionsAdapter,
+  around: (work: () => Promise<StateDocument | null>, head: ConversationHead) => Promise<StateDocument | null>,
+) {
+  const watching = {
+    get: (...args: Parameters<typeof state.get>) => state.get(...args),
+    set: (...args: Parameters<typeof state.set>) =>
+      around(() => state.set(...args), args[1] as unknown as ConversationHead),
+  } as SessionsAdapter['state'];
+  return { state: watching, renewing: gate() };
+}
+
 /** The store of a process that is frozen or dies: none of its calls is answered from then on. */
 function faulty({ state }: SessionsAdapter) {
   let thawed = Promise.resolve();
   let open = (): void => undefined;
   let calls = 0;
-  let waiting = 0;
   let deadline = { at: Infinity, done: false };
   let tellDied!: () => void;
   const died = new Promise<void>((resolve) => {
@@ -210,9 +227,7 @@ function faulty({ state }: SessionsAdapter) {
     return buried;
   };
   const call = async <T>(work: () => Promise<T>): Promise<T> => {
-    waiting += 1;
     await thawed;
-    waiting -= 1;
     calls += 1;
     if (calls > deadline.at || (calls === deadline.at && !deadline.done)) return never();
     const result = await work();
@@ -228,7 +243,6 @@ function faulty({ state }: SessionsAdapter) {
       });
     },
     thaw: (): void => open(),
-    waiting: (): number => waiting,
     dieAt: (at: number, done: boolean): void => {
       deadline = { at, done };
     },

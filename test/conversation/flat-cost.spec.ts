@@ -1,7 +1,7 @@
 import { defineOrchestrator, type MessageDraft, reply, type SessionsAdapter } from 'nestjs-agent-sessions';
-import { ConversationCompactor } from '../../lib/conversation/conversation-compactor.service.js';
 import { startApplication } from '../support/running-application.js';
 import { EMBEDDED_STORES } from '../support/stores.js';
+import { afterTurns } from './after-turn.js';
 
 const PORTS = ['turns', 'checkpoints', 'conversations', 'state', 'leases', 'sessions'] as const;
 
@@ -63,11 +63,13 @@ describe.each(EMBEDDED_STORES)('a conversation of 1,000 turns over $name', ({ op
       orchestrators: [desk],
     });
     const sessionId = await session();
-    const compactor = app.get(ConversationCompactor, { strict: false });
+    const led = afterTurns(app);
     // As long as a turn is, whichever it is.
     const say = async (turn: number): Promise<void> => {
-      await handle(desk).execute(`turn ${String(turn).padStart(4, '0')} `.padEnd(200, '.'), { sessionId });
-      await compactor.idle();
+      const { id } = await handle(desk).execute(`turn ${String(turn).padStart(4, '0')} `.padEnd(200, '.'), {
+        sessionId,
+      });
+      await led(id);
     };
     const costOf = async (from: number, to: number): Promise<Cost> => {
       const before = { ...cost };

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Module } from '@nestjs/common';
-import { ConversationCompactor } from '../../lib/conversation/conversation-compactor.service.js';
 import { startApplication } from '../support/running-application.js';
+import { afterTurns } from './after-turn.js';
 import { headOf } from './compactors.js';
 import { CheapModel } from './fixtures/cheap-model.js';
 import { RefundSupport } from './fixtures/refund-support.js';
@@ -21,9 +21,10 @@ describe('docs/conversations.md', () => {
       orchestrators: [RefundSupport],
     });
     const sessionId = await session();
+    const led = afterTurns(app);
     const say = async (turn: number) => {
-      const { reply } = await handle(RefundSupport).execute(`${turn}`, { sessionId });
-      await app.get(ConversationCompactor, { strict: false }).idle();
+      const { id, reply } = await handle(RefundSupport).execute(`${turn}`, { sessionId });
+      await led(id);
       return reply;
     };
     const replies: (string | null)[] = [];

@@ -19,8 +19,8 @@ import {
   type TurnContext,
   type TurnReport,
 } from 'nestjs-agent-sessions';
-import { ConversationCompactor } from '../../lib/conversation/conversation-compactor.service.js';
 import { HEAD } from '../../lib/conversation/conversation-head.js';
+import { afterTurns } from '../conversation/after-turn.js';
 import { eventually } from '../support/eventually.js';
 import {
   aborted,
@@ -68,10 +68,10 @@ async function startDesk(
   const sessionId = known ?? (await application.session());
   const events: OrchestratorEvent[] = [];
   application.app.get(OrchestratorEvents, { strict: false }).stream.subscribe((event) => events.push(event));
+  const led = afterTurns(application.app);
   const say = async (text: string): Promise<TurnReport> => {
     const { id } = await application.handle(desk).execute(text, { sessionId });
-    // What a turn leads to goes on beside it.
-    await application.app.get(ConversationCompactor, { strict: false }).idle();
+    await led(id);
     return (await application.turns.get(id))?.report as unknown as TurnReport;
   };
   const types = (): string[] => events.map(({ type }) => type).filter((type) => type.startsWith('compaction'));
@@ -258,6 +258,20 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(seen.at(-1)).toHaveLength(12);
   });
 
+  it('BOT-25 BOT-41 a turn that is undone though it is behind a summary: nobody is told of it any more', async () => {
+    const { say, seen, handle, sessionId } = await startDesk(open(), { afterTurns: 3 });
+    const desk = handle({ name: 'desk' });
+    for (const text of ['1', '2', '3', '4']) await say(text);
+    await say('5');
+    expect(textsOf(seen.at(-1))).toEqual(['1 re 1 2 re 2 3 re 3', '4', 're 4']);
+    for (let i = 0; i < 3; i += 1) await desk.undo(sessionId);
+    await say('6');
+    expect(textsOf(seen.at(-1))).toEqual(['1', 're 1', '2', 're 2']);
+    await desk.command('compact', { sessionId });
+    await say('7');
+    expect(textsOf(seen.at(-1))).toEqual(['1 re 1 2 re 2', '6', 're 6']);
+  });
+
   it('BOT-45 commands check what they are given', async () => {
     const { handle, sessionId } = await startDesk(open(), {});
     const { command } = {
@@ -301,10 +315,8 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     });
     const { app, handle, session } = await startApplication({ adapter: open(), orchestrators: [desk] });
     const sessionId = await session();
-    for (const text of ['1', '2', '3', '4']) {
-      await handle(desk).execute(text, { sessionId });
-      await app.get(ConversationCompactor, { strict: false }).idle();
-    }
+    const led = afterTurns(app);
+    for (const text of ['1', '2', '3', '4']) await led((await handle(desk).execute(text, { sessionId })).id);
     // Three stay: the call, its result, and the answer.
     expect(seen.at(-1)?.map(({ role, content }) => [role, content])).toEqual([
       ['system', 'be kind'],
@@ -403,8 +415,8 @@ describe('a compaction policy', () => {
     }
     const { app, handle, session, adapter } = await startApplication({ orchestrators: [Desk] });
     const sessionId = await session();
-    for (const text of ['1', '2']) await handle(Desk).execute(text, { sessionId });
-    await app.get(ConversationCompactor, { strict: false }).idle();
+    const led = afterTurns(app);
+    for (const text of ['1', '2']) await led((await handle(Desk).execute(text, { sessionId })).id);
     expect((await adapter.state.get({ ...HEAD, sessionId }))?.value).toMatchObject({
       summary: { content: 'Sum: 1 re 1' },
     });

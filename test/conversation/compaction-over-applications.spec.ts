@@ -6,6 +6,7 @@ import {
   reply,
 } from 'nestjs-agent-sessions';
 import { ConversationCompactor } from '../../lib/conversation/conversation-compactor.service.js';
+import { eventually } from '../support/eventually.js';
 import { LASTING_STORES, startApplication } from '../support/running-application.js';
 import { headOf, listing } from './compactors.js';
 
@@ -60,6 +61,7 @@ describe.each([
         }
       }),
     );
+    await eventually(() => events.filter(({ type }) => type === 'turn-settled').length === SESSIONS * TURNS);
     await Promise.all(apps.map(({ app }) => app.get(ConversationCompactor, { strict: false }).idle()));
 
     expect(wrong).toEqual([]);

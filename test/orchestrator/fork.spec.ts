@@ -182,18 +182,18 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     const message = (n: number) => ({ id: `m${n}`, role: 'user' as const, content: String(n) });
     await app.adapter.conversations.append(
       sessionId,
-      Array.from({ length: 1200 }, (_, n) => message(n)),
+      Array.from({ length: 5000 }, (_, n) => message(n)),
     );
     await say('a');
     await say('b');
     const { id } = await handle.fork(sessionId, { atTurn: 0 });
 
     const copied: string[] = [];
-    for (let after = 0; after < 1202; after += 400) {
-      const page = await app.adapter.conversations.page(id, { after, limit: 400 });
+    for (let after = 0; after < 5002; after += 1000) {
+      const page = await app.adapter.conversations.page(id, { after, limit: 1000 });
       copied.push(...page.map(({ content }) => content as string));
     }
-    expect(copied).toEqual([...Array.from({ length: 1200 }, (_, n) => String(n)), 'a', 'to a']);
+    expect(copied).toEqual([...Array.from({ length: 5000 }, (_, n) => String(n)), 'a', 'to a']);
   });
 
   it('BOT-25 a fork while turns run has whole turns, and the state that belongs to them', async () => {

@@ -8,6 +8,7 @@ import {
   type OrchestratorConfig,
   type OrchestratorDefinition,
   OrchestratorDriftError,
+  OrchestratorEvents,
   reply,
   SessionBusyError,
   SessionNotFoundError,
@@ -241,6 +242,28 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     await handle.undo(sessionId);
     expect(await known()).toMatchObject({ recentlyUsedTools: [], toolHistory: [], sequenceIndex: 0, tokens: 9 });
     await say('find look pay');
+  });
+
+  it('BOT-25 BOT-09 BOT-10 tells and reports what any turn does, but for what a handler would do', async () => {
+    const { app, sessionId, say, handle } = await startDesk(open());
+    const { id } = await say('a');
+    const told: unknown[] = [];
+    app.app.get(OrchestratorEvents, { strict: false }).stream.subscribe(({ type }) => told.push(type));
+    const { turnIndex } = await handle.undo(sessionId);
+    await rejection(handle.undo(sessionId), NothingToUndoError);
+
+    const begun = ['turn-starting', 'session-loaded'];
+    expect(told).toEqual([...begun, 'drift-checked', 'checkpoint-persisted', 'turn-settled', ...begun, 'turn-settled']);
+    const [, undo, refused] = await app.turns.list({ sessionId });
+    const request = { input: { text: '' }, command: { type: 'undo' } };
+    expect(undo).toMatchObject({
+      status: 'awaiting-input',
+      turnIndex,
+      request,
+      reply: { text: null, data: { undone: id } },
+    });
+    expect(undo.report).toMatchObject({ status: 'awaiting-input', attempt: 1, iterations: [] });
+    expect(refused).toMatchObject({ status: 'failed', failures: 1, error: { code: 'NOTHING_TO_UNDO' }, request });
   });
 
   it('BOT-25 TRN-12 a handler cannot wait for the undo of its own session', async () => {

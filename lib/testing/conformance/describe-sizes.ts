@@ -124,15 +124,15 @@ export function describeSizes(context: ConformanceContext): void {
       expect(next?.documents.map((document) => document?.batches[0]?.entries)).toEqual(names.map(({ key }) => [key]));
     });
 
-    it('STA-03 takes 1,000 messages in one settle, and gives them back in one window', async () => {
+    it('STA-03 BOT-25 takes 5,000 messages in one settle, and gives them back in one window', async () => {
       const { hold } = await lane.run('first');
-      const messages = many(1000, (n): NewMessage => ({ id: context.id(), role: 'user', content: `message ${n}` }));
+      const messages = many(5000, (n): NewMessage => ({ id: context.id(), role: 'user', content: `message ${n}` }));
       await lane.settle(hold, { messages });
       await lane.queue('second');
       const { history } = await lane.take({ windows: { [DESK]: 10_000 } });
 
       expect(history.map(contentOf)).toEqual(messages.map(contentOf));
-      expect(history.map(({ position }) => position)).toEqual(many(1000, (n) => n + 1));
+      expect(history.map(({ position }) => position)).toEqual(many(5000, (n) => n + 1));
       expect(await context.adapter.conversations.page(lane.sessionId, { limit: 10_000 })).toEqual(history);
     });
 

@@ -249,8 +249,12 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     const { id } = await say('a');
     const told: unknown[] = [];
     app.app.get(OrchestratorEvents, { strict: false }).stream.subscribe(({ type }) => told.push(type));
+    const settled = (turns: number) => () => told.filter((type) => type === 'turn-settled').length === turns;
     const { turnIndex } = await handle.undo(sessionId);
+    // A caller may hear of the end by the store, before this process has told it.
+    await eventually(settled(1));
     await rejection(handle.undo(sessionId), NothingToUndoError);
+    await eventually(settled(2));
 
     const begun = ['turn-starting', 'session-loaded'];
     expect(told).toEqual([...begun, 'drift-checked', 'checkpoint-persisted', 'turn-settled', ...begun, 'turn-settled']);

@@ -246,15 +246,17 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
 
   it('BOT-25 BOT-09 BOT-10 tells and reports what any turn does, but for what a handler would do', async () => {
     const { app, sessionId, say, handle } = await startDesk(open());
-    const { id } = await say('a');
-    const told: unknown[] = [];
+    const told: string[] = [];
     app.app.get(OrchestratorEvents, { strict: false }).stream.subscribe(({ type }) => told.push(type));
-    const settled = (turns: number) => () => told.filter((type) => type === 'turn-settled').length === turns;
-    const { turnIndex } = await handle.undo(sessionId);
     // A caller may hear of the end by the store, before this process has told it.
-    await eventually(settled(1));
+    const over = (turns: number) => eventually(() => told.filter((type) => type === 'turn-settled').length === turns);
+    const { id } = await say('a');
+    await over(1);
+    told.length = 0;
+    const { turnIndex } = await handle.undo(sessionId);
+    await over(1);
     await rejection(handle.undo(sessionId), NothingToUndoError);
-    await eventually(settled(2));
+    await over(2);
 
     const begun = ['turn-starting', 'session-loaded'];
     expect(told).toEqual([...begun, 'drift-checked', 'checkpoint-persisted', 'turn-settled', ...begun, 'turn-settled']);

@@ -1,4 +1,5 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
+import { type MessageSpan } from '../conversation/message.js';
 import { type StateName } from '../state/state.store.js';
 
 /** An orchestrator's state in a session after one settled turn (BOT-20). */
@@ -20,8 +21,11 @@ export interface Checkpoint {
   readonly turnId?: string;
   /** The index that this one goes on from; absent on the first. */
   readonly parent?: number;
-  /** Turns that were taken back: their messages do not count any more, for this orchestrator and from here on. */
-  readonly undone?: readonly string[];
+  /**
+   * Where the messages of turns stand that were taken back: they do not count any more, for this orchestrator and from here on.
+   * In order, and apart from each other.
+   */
+  readonly undone?: readonly MessageSpan[];
   /** The session's state documents as the turn left them, for whoever goes back to it. */
   readonly documents?: readonly StateSnapshot[];
 }

@@ -4,6 +4,7 @@ import { type ConversationLog } from './conversation.store.js';
 import { isPinned } from './conversation-head.js';
 import { type Message } from './message.js';
 import { wholeCut } from './tool-pairs.js';
+import { withoutUndone } from './undone-messages.js';
 
 /** Messages that one summary takes in at most. */
 export const MAX_PASS = 200;
@@ -45,8 +46,8 @@ export async function readUncompacted(
     for (const name of new Set(page.flatMap(({ orchestrator }) => orchestrator ?? []))) {
       checkpoints.set(name, await store.load(name, sessionId));
     }
-    const undone = new Set([...checkpoints.values()].flatMap(undoneTurns));
-    messages.push(...page.filter((message) => !isPinned(message) && !undone.has(message.turnId)));
+    const undone = [...checkpoints.values()].flatMap((checkpoint) => checkpoint?.undone ?? []);
+    messages.push(...withoutUndone(page, undone).filter((message) => !isPinned(message)));
   }
   const spare = messages.length - keep;
   const more = !end || spare > MAX_PASS;
@@ -54,9 +55,4 @@ export async function readUncompacted(
   // Calls that are longer than a whole pass are cut all the same: the next pass has the rest.
   const cut = wholeCut(messages, at) || (more ? at : 0);
   return { replaced: messages.slice(0, cut), rest: messages.slice(cut), more: more && cut > 0 };
-}
-
-/** Turns whose messages do not count any more, by the checkpoint that took them back. */
-export function undoneTurns(checkpoint: Checkpoint | null): readonly (string | undefined)[] {
-  return checkpoint?.undone ?? [];
 }

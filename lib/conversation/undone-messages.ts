@@ -1,66 +1,82 @@
 import { type ConversationLog } from './conversation.store.js';
-import { type Message } from './message.js';
+import { type Message, type MessageSpan } from './message.js';
 import { readBackwards } from './read-backwards.js';
 
-/** Without the messages of turns that were taken back. */
-export function withoutUndone(messages: readonly Message[], undone: ReadonlySet<string>): readonly Message[] {
-  return messages.filter(({ turnId }) => turnId === undefined || !undone.has(turnId));
+/** Without the messages that were taken back. */
+export function withoutUndone(messages: readonly Message[], undone: readonly MessageSpan[]): readonly Message[] {
+  return messages.filter(({ position }) => !spanAt(undone, position));
 }
 
 /**
- * The last messages that count. Reads further back only where the window has lost some.
+ * The last messages that count. Reads further back only where the window has lost some: what is missing, and nothing of the
+ * stretches that were taken back.
  * @param window as `ConversationLog.window` gives it
  * @param wanted.after what stands up to this position is not looked at
  * @param wanted.limit how many are enough
  */
 export async function windowWithoutUndone(
-  log: Pick<ConversationLog, 'window' | 'page'>,
+  log: Pick<ConversationLog, 'page'>,
   sessionId: string,
   window: readonly Message[],
   { after = 0, limit }: { readonly after?: number; readonly limit: number },
-  turnIds: readonly string[] = [],
+  undone: readonly MessageSpan[] = [],
 ): Promise<readonly Message[]> {
-  const undone = new Set(turnIds);
   const kept = withoutUndone(window, undone);
   if (kept.length === window.length) return window;
   // A leading message may stand before a gap.
   const lead = window.length > 1 && window[1].position > window[0].position + 1 ? window.slice(0, 1) : [];
   let recent = kept.filter((message) => !lead.includes(message));
   let first = window[lead.length].position;
-  for await (const page of readBackwards(log, sessionId, { before: first, after })) {
+  for (let size = 0; recent.length < limit;) {
+    const last = (spanAt(undone, first - 1)?.from ?? first) - 1;
+    if (last <= after) break;
+    // Twice as many each time, where single messages were taken back between those that count.
+    size = Math.max(limit - recent.length, 2 * size);
+    const begin = Math.max(after, last - size);
+    const page = await log.page(sessionId, { after: begin, limit: last - begin });
     recent = [...withoutUndone(page, undone), ...recent];
-    first = page[0].position;
-    if (recent.length >= limit) break;
+    first = begin + 1;
   }
-  return [...(first > 1 ? withoutUndone(lead, undone) : []), ...recent];
+  return [...withoutUndone(lead, undone).filter(({ position }) => position < first), ...recent];
 }
 
-/** What an undo takes back. */
-export interface TakenBackTurns {
-  readonly turnIds: readonly string[];
-  /** The position of their first message; `null` when they have said nothing. */
-  readonly from: number | null;
-}
-
-/** The turns of an orchestrator that have said something, from one of them on. */
-export async function turnsSince(
+/**
+ * Where the messages of an orchestrator's turns stand, from one of them on; in order, and apart from each other.
+ * @returns nothing when the turn has said nothing: then nothing is known of what came after it
+ */
+export async function messagesSince(
   log: Pick<ConversationLog, 'window' | 'page'>,
   sessionId: string,
   orchestrator: string,
   turnId: string,
-): Promise<TakenBackTurns> {
-  const turnIds = new Set([turnId]);
-  let from: number | null = null;
+): Promise<readonly MessageSpan[]> {
+  let spans: readonly MessageSpan[] = [];
+  let found = false;
   for await (const page of readBackwards(log, sessionId)) {
     const start = page.findIndex((message) => message.turnId === turnId);
-    if (start < 0 && from !== null) break;
-    for (const message of start < 0 ? page : page.slice(start)) {
-      if (message.orchestrator === orchestrator && message.turnId !== undefined) turnIds.add(message.turnId);
-    }
-    if (start >= 0) from = page[start].position;
+    if (start < 0 && found) break;
+    const taken = page.slice(Math.max(0, start)).filter((message) => {
+      return message.turnId === turnId || (message.turnId !== undefined && message.orchestrator === orchestrator);
+    });
+    spans = joined(taken.map(({ position }) => ({ from: position, through: position })).concat(spans));
+    found ||= start >= 0;
     // At the beginning of a page there may be more of it in the one before.
     if (start > 0) break;
   }
-  // Where the turn itself has said nothing, nothing is known of what came after it.
-  return from === null ? { turnIds: [turnId], from } : { turnIds: [...turnIds], from };
+  return found ? spans : [];
+}
+
+/** Spans in order, those that meet made one. */
+export function joined(spans: readonly MessageSpan[]): readonly MessageSpan[] {
+  const result: MessageSpan[] = [];
+  for (const span of [...spans].sort((a, b) => a.from - b.from)) {
+    const last = result.at(-1);
+    if (!last || span.from > last.through + 1) result.push(span);
+    else result[result.length - 1] = { from: last.from, through: Math.max(last.through, span.through) };
+  }
+  return result;
+}
+
+function spanAt(spans: readonly MessageSpan[], position: number): MessageSpan | undefined {
+  return spans.find(({ from, through }) => from <= position && position <= through);
 }

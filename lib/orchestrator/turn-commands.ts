@@ -5,8 +5,8 @@ import { mintId } from '../common/ids.js';
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { HEAD, type TakenBack } from '../conversation/conversation-head.js';
 import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
-import { type Message } from '../conversation/message.js';
-import { turnsSince, withoutUndone } from '../conversation/undone-messages.js';
+import { type Message, type MessageSpan } from '../conversation/message.js';
+import { joined, messagesSince, withoutUndone } from '../conversation/undone-messages.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { type StateChange } from '../state/state.store.js';
 import { type ClaimedTurn, type TurnSettlement } from '../turn/turn.store.js';
@@ -55,7 +55,7 @@ export class TurnCommands {
     if (!latest || latest.turnId === undefined) throw new NothingToUndoError(name, sessionId);
     const before =
       latest.parent === undefined ? null : await checkpointAt(this.checkpoints, name, sessionId, latest.parent);
-    const { turnIds, from } = await turnsSince(this.log, sessionId, name, latest.turnId);
+    const said = await messagesSince(this.log, sessionId, name, latest.turnId);
     return {
       status: 'awaiting-input',
       reply: { text: null, data: { undone: latest.turnId } },
@@ -66,10 +66,10 @@ export class TurnCommands {
         summarizedThrough: latest.summarizedThrough,
         ...(before?.turnId === undefined ? {} : { turnId: before.turnId }),
         ...(before?.parent === undefined ? {} : { parent: before.parent }),
-        undone: [...new Set([...(latest.undone ?? []), ...turnIds])],
+        undone: joined([...(latest.undone ?? []), ...said]),
       },
       keepCheckpoints: definition.keepCheckpoints,
-      stateChanges: [...this.restored(definition, before), ...(from === null ? [] : [withoutSummary(from)])],
+      stateChanges: [...this.restored(definition, before), ...said.slice(0, 1).map(withoutSummary)],
     };
   }
 
@@ -113,7 +113,7 @@ export class TurnCommands {
     // Only now: a turn whose messages were read is there for certain.
     const next = await turnAfter(this.checkpoints, checkpoint);
     const end = next === null ? -1 : log.findIndex(({ turnId }) => turnId === next);
-    return withoutUndone(end < 0 ? log : log.slice(0, end), new Set(undone));
+    return withoutUndone(end < 0 ? log : log.slice(0, end), undone);
   }
 
   private restored({ plan }: OrchestratorDefinition, before: Checkpoint | null): readonly StateChange[] {
@@ -149,7 +149,7 @@ function standing(
 }
 
 /** A summary that stands for messages which were taken back is not read any more. Without effect where there is none. */
-function withoutSummary(from: number): StateChange {
+function withoutSummary({ from }: MessageSpan): StateChange {
   const entry: TakenBack = { from };
   return { name: HEAD, append: { id: mintId(), entries: [entry as unknown as JsonValue] } };
 }

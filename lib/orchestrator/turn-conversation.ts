@@ -35,7 +35,7 @@ export class TurnConversation {
   }
 
   /** Before a window is asked for. Reads the log only where what was claimed of it has lost messages that were taken back. */
-  async load(log: Pick<ConversationLog, 'window' | 'page'>): Promise<void> {
+  async load(log: Pick<ConversationLog, 'page'>): Promise<void> {
     const { turn, history, checkpoint } = this.claimed;
     if (turn.request.history) {
       this.view = viewOf(turn.request.history);

@@ -361,7 +361,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     const checkpoints = Object.assign(Object.create(adapter.checkpoints) as typeof adapter.checkpoints, {
       load: async (...args: Parameters<CheckpointStore['load']>) => {
         const checkpoint = await adapter.checkpoints.load(...args);
-        return checkpoint && { ...checkpoint, undone: ['turn-2'] };
+        return checkpoint && { ...checkpoint, undone: [{ from: 3, through: 4 }] };
       },
     });
     const { compactor: other } = await startProcess(adapter, { adapter: { checkpoints } });

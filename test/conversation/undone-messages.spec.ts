@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { type Message } from 'nestjs-agent-sessions';
-import { turnsSince, windowWithoutUndone } from '../../lib/conversation/undone-messages.js';
+import { type Message, type MessageSpan } from 'nestjs-agent-sessions';
+import { joined, messagesSince, windowWithoutUndone } from '../../lib/conversation/undone-messages.js';
 
 const SESSION = 's1';
 
@@ -15,7 +15,7 @@ describe('messages that were taken back', () => {
         const log = logOf(turns, lead);
         const undoneIds = undone.map((turn) => `t${turn}`);
         const given = await log.window(SESSION, limit);
-        const counted = await windowWithoutUndone(log, SESSION, given, { limit }, undoneIds);
+        const counted = await windowWithoutUndone(log, SESSION, given, { limit }, spansOf(log.messages, undoneIds));
 
         const left = log.messages.filter(({ turnId }) => !undoneIds.includes(turnId ?? ''));
         const first = lead ? left.slice(0, 1) : [];
@@ -28,28 +28,39 @@ describe('messages that were taken back', () => {
     );
   });
 
-  it('BOT-25 nothing is read where the window has lost none, and one page where it has lost a few', async () => {
+  it('BOT-25 BOT-46 nothing is read where the window has lost none, and what is missing where it has lost a few', async () => {
     const log = logOf([1, 1, 2, 2, 3, 3, 4, 4], false);
     const given = await log.window(SESSION, 4);
     log.reads = 0;
-    expect(await windowWithoutUndone(log, SESSION, given, { limit: 4 }, ['t1', 't9'])).toBe(given);
+    const first = spansOf(log.messages, ['t1', 't9']);
+    expect(await windowWithoutUndone(log, SESSION, given, { limit: 4 }, first)).toBe(given);
     expect(log.reads).toBe(0);
-    const counted = await windowWithoutUndone(log, SESSION, given, { limit: 4 }, ['t4']);
-    expect(counted.map(({ position }) => position)).toEqual([1, 2, 3, 4, 5, 6]);
+    const last = spansOf(log.messages, ['t4']);
+    const counted = await windowWithoutUndone(log, SESSION, given, { limit: 4 }, last);
+    expect(counted.map(({ position }) => position)).toEqual([3, 4, 5, 6]);
     expect(log.reads).toBe(1);
-    const behind = await windowWithoutUndone(log, SESSION, given, { after: 4, limit: 4 }, ['t4']);
+    const behind = await windowWithoutUndone(log, SESSION, given, { after: 4, limit: 4 }, last);
     expect(behind.map(({ position }) => position)).toEqual([5, 6]);
     expect(log.reads).toBe(1);
   });
 
-  it('BOT-25 reads as far back as it takes', async () => {
-    const log = logOf([0, 1, 2, ...Array.from({ length: 400 }, () => 3), 4], true);
+  it('BOT-25 BOT-46 reads no more than a window, however long the stretch that was taken back', async () => {
+    const log = logOf([0, 1, 2, ...Array.from({ length: 4000 }, () => 3), 4], true);
     const given = await log.window(SESSION, 3);
-    const counted = await windowWithoutUndone(log, SESSION, given, { limit: 3 }, ['t3']);
-    expect(counted.map(({ position }) => position)).toEqual([1, 2, 3, 4, 405]);
+    log.messagesRead = 0;
+    const undone = spansOf(log.messages, ['t3']);
+    const counted = await windowWithoutUndone(log, SESSION, given, { limit: 3 }, undone);
+    expect(counted.map(({ position }) => position)).toEqual([1, 3, 4, 4005]);
+    expect(log.messagesRead).toBe(2);
   });
 
-  it('BOT-25 the turns since one of them are those of its orchestrator, and where they begin', async () => {
+  it('BOT-25 BOT-46 stretches that meet are one', () => {
+    const spans = [span(9, 9), span(1, 2), span(3, 5), span(4, 4), span(7, 7)];
+    expect(joined(spans)).toEqual([span(1, 5), span(7, 7), span(9, 9)]);
+    expect(joined([])).toEqual([]);
+  });
+
+  it('BOT-25 the messages since a turn are those of its orchestrator', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(4), { minLength: 1, maxLength: 40 }), fc.nat(3), async (lengths, back) => {
         // Each turn speaks once, in one piece; those with an even number are the desk's.
@@ -59,18 +70,30 @@ describe('messages that were taken back', () => {
         const name = turn % 2 === 0 ? 'desk' : 'sales';
         const expected = lengths.flatMap((_, each) => (each >= turn && each % 2 === turn % 2 ? [`t${each}`] : []));
 
-        const { turnIds, from } = await turnsSince(log, SESSION, name, `t${turn}`);
-        expect([...turnIds].sort()).toEqual(expected.sort());
-        expect(from).toBe(turns.indexOf(turn) + 1);
+        const spans = await messagesSince(log, SESSION, name, `t${turn}`);
+        expect(spans).toEqual(spansOf(log.messages, expected));
       }),
       { numRuns: 40 },
     );
-    expect(await turnsSince(logOf([1, 2], false), SESSION, 'desk', 'silent')).toEqual({
-      turnIds: ['silent'],
-      from: null,
-    });
+    expect(await messagesSince(logOf([1, 2], false), SESSION, 'desk', 'silent')).toEqual([]);
   });
 });
+
+/** Where the messages of turns stand. */
+function spansOf(messages: readonly Message[], turnIds: readonly string[]): readonly MessageSpan[] {
+  const spans: MessageSpan[] = [];
+  for (const { turnId, position } of messages) {
+    if (!turnIds.includes(turnId ?? '')) continue;
+    const last = spans.at(-1);
+    if (last?.through === position - 1) spans.splice(-1, 1, span(last.from, position));
+    else spans.push(span(position, position));
+  }
+  return spans;
+}
+
+function span(from: number, through: number): MessageSpan {
+  return { from, through };
+}
 
 /** A log in a list, which counts how often it is read. @param turns who spoke, message by message; led by a system message */
 function logOf(turns: readonly (number | null)[], lead: boolean, by: (turn: number) => string = () => 'desk') {
@@ -86,6 +109,7 @@ function logOf(turns: readonly (number | null)[], lead: boolean, by: (turn: numb
   return {
     messages,
     reads: 0,
+    messagesRead: 0,
     window(_: string, limit: number): Promise<Message[]> {
       this.reads += 1;
       const recent = limit > 0 ? messages.slice(-limit) : [];
@@ -94,7 +118,9 @@ function logOf(turns: readonly (number | null)[], lead: boolean, by: (turn: numb
     },
     page(_: string, { after = 0, limit = 100 }: { after?: number; limit?: number } = {}): Promise<Message[]> {
       this.reads += 1;
-      return Promise.resolve(messages.slice(after, after + limit));
+      const page = messages.slice(after, after + limit);
+      this.messagesRead += page.length;
+      return Promise.resolve(page);
     },
   };
 }

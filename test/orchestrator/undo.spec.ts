@@ -1,5 +1,6 @@
 import {
   CheckpointPrunedError,
+  type ConversationLog,
   defineOrchestrator,
   IdempotencyConflictError,
   InvalidInputError,
@@ -123,6 +124,28 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     expect(seen.at(-1)).toEqual(['b', 'to b', 'c', 'to c']);
     await say('e');
     expect(seen.at(-1)).toEqual(['c', 'to c', 'd', 'to d']);
+  });
+
+  it('BOT-25 BOT-46 what was taken back costs the turns after it no more than a window', async () => {
+    const adapter = open();
+    let read = 0;
+    const page: ConversationLog['page'] = async (...args) => {
+      const messages = await adapter.conversations.page(...args);
+      read += messages.length;
+      return messages;
+    };
+    const conversations = Object.assign(Object.create(adapter.conversations) as ConversationLog, { page });
+    const { app, sessionId, say, seen, handle } = await startDesk({ ...adapter, conversations }, { historyWindow: 4 });
+    for (const text of ['a', 'b', 'c']) await say(text);
+    for (let round = 0; round < 12; round += 1) {
+      await say(`no ${round}`);
+      await handle.undo(sessionId);
+    }
+    read = 0;
+    await say('d');
+    expect(seen.at(-1)).toEqual(['b', 'to b', 'c', 'to c']);
+    expect(read).toBe(4);
+    expect(await app.checkpoints.load('desk', sessionId)).toMatchObject({ undone: [{ from: 7, through: 30 }] });
   });
 
   it('BOT-25 a leading system message stays, unless its turn is taken back', async () => {

@@ -50,7 +50,13 @@ export function describeCheckpoints(context: ConformanceContext): void {
     it('BOT-25 keeps what was taken back, and what the documents of the session were', async () => {
       const name = { namespace: 'notes', scope: '', key: 'a' };
       const value = { list: ['NUL \u0000, lone \ud83d surrogate', { deep: [null, 1.5] }] };
-      const both = checkpoint({ undone: [context.id(), context.id()], documents: [{ name, value }] });
+      const both = checkpoint({
+        undone: [
+          { from: 3, through: 3 },
+          { from: 12, through: 900 },
+        ],
+        documents: [{ name, value }],
+      });
       const undone = checkpoint({ undone: [] });
       const documents = checkpoint({ documents: [{ name, value: null }] });
       for (const given of [both, undone, documents]) {

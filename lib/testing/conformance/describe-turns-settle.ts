@@ -155,7 +155,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
     const documents = [{ name: NOTES, value: { note: 'lone \ud83d surrogate' } }];
-    const checkpoint = { ...lane.checkpoint(0, turn.id), undone: [context.id()], documents };
+    const checkpoint = { ...lane.checkpoint(0, turn.id), undone: [{ from: 1, through: 2 }], documents };
 
     const { next } = await lane.settle(hold, { checkpoint }, lane.claimRequest());
 

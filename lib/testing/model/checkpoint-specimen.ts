@@ -1,5 +1,6 @@
 import { type KeepCheckpoints } from '../../checkpoint/checkpoint.store.js';
 import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
+import { type MessageSpan } from '../../conversation/message.js';
 import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
 import { ClientDriver } from './client-driver.js';
@@ -110,7 +111,7 @@ class CheckpointModel extends TimedModel<CheckpointOperation> {
     if (this.erased) return 'SESSION_NOT_FOUND';
     const next = (this.kept[orchestrator].at(-1)?.turnIndex ?? -1) + 1;
     if (turnIndex !== next) return 'CHECKPOINT_CONFLICT';
-    const undone = turnIndex % 2 === 0 ? null : [note];
+    const undone = turnIndex % 2 === 0 ? null : takenBack(turnIndex);
     const added = { turnIndex, note, undone, savedAt: this.stamp(this.now, seen.savedAt) };
     this.kept[orchestrator].push(added);
     if (keep !== 'all') this.prune(orchestrator, keep);
@@ -171,11 +172,15 @@ class CheckpointDriver extends ClientDriver<CheckpointAction, CheckpointOperatio
 
   private checkpoint({ orchestrator, turnIndex, note }: Appending): NewCheckpoint {
     const definition = { orchestrator: orchestrator, lastRoute: [], signature: 'signature', version: '1' };
-    const undone = turnIndex % 2 === 0 ? {} : { undone: [note] };
+    const undone = turnIndex % 2 === 0 ? {} : { undone: takenBack(turnIndex) };
     return { ...definition, sessionId: this.id, turnIndex, state: { note }, summarizedThrough: 0, ...undone };
   }
 
   private shown({ turnIndex, state, savedAt, undone }: Checkpoint): Shown {
     return { turnIndex, note: state.note, undone: undone ?? null, savedAt: this.since(savedAt) };
   }
+}
+
+function takenBack(turnIndex: number): readonly MessageSpan[] {
+  return [{ from: turnIndex, through: 2 * turnIndex }];
 }

@@ -61,6 +61,7 @@ export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMes
 export { type RecoveryCounts } from './turn/turn-recovery.js';
 export { type TurnEnd, type TurnResult } from './turn/turn-result.js';
 export { type CommandOptions, TurnService } from './turn/turn.service.js';
+export { type StopReason, TurnStoppedError } from './turn/turn-stopped.error.js';
 export { type TurnStream } from './turn/turn-stream.js';
 export {
   type CancelMode,
@@ -97,6 +98,7 @@ export { type HistoryEntry, type UndoResult } from './orchestrator/time-travel.j
 export { NothingToUndoError, SessionNotEmptyError } from './orchestrator/time-travel.errors.js';
 export { ForkOptions, HistoryQuery, UndoOptions } from './orchestrator/time-travel.inputs.js';
 export {
+  type ConversationCommandArgs,
   type OrchestratorExecuteOptions,
   OrchestratorHandle,
   type OrchestratorSubmitOptions,
@@ -108,6 +110,7 @@ export {
   type OrchestratorToolOptions,
   type OrchestratorToolResult,
 } from './orchestrator/orchestrator-tool.js';
+export { type ToolInputSchema } from './orchestrator/tool-input-schema.js';
 export {
   type OrchestratorEvent,
   OrchestratorEvents,
@@ -118,6 +121,7 @@ export { type MemorableTurn, MemoryPort, type MemoryQuery, type MemoryScope } fr
 export { type StateMigration } from './orchestrator/state-migrations.js';
 export { type StandardSchema, type StateSchema } from './orchestrator/state-schema.js';
 export {
+  type CompactionReport,
   type DecisionReport,
   type DecisionSource,
   type EndedBy,

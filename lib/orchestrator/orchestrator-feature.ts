@@ -35,6 +35,7 @@ export function handleProvider(orchestrator: OrchestratorRef): FactoryProvider<O
       new OrchestratorHandle(
         name,
         lazily(() => resolve(moduleRef, name)),
+        lazily(() => resolveEvents(moduleRef, name)),
       ),
   };
 }
@@ -45,15 +46,25 @@ function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
   const commands = findProvider(moduleRef, OrchestratorCommands);
   const timeTravel = findProvider(moduleRef, TimeTravel);
   if (!turns || !sessions || !commands || !timeTravel) {
-    throw new SessionsConfigurationError(
-      `The orchestrator ${name} has no SessionsModule.forRoot() to run in, or is used before the application has started. ` +
-        "Import it once, in the application's root module.",
-    );
+    throw homeless(name);
   }
   const definition = findProvider(moduleRef, OrchestratorRegistry)?.get(name);
-  const events = findProvider(moduleRef, OrchestratorEvents);
-  if (!definition || !events) {
+  if (!definition) {
     throw new SessionsConfigurationError(`The orchestrator ${name} is used before the application has started.`);
   }
-  return { definition, turns, sessions, commands, events, timeTravel };
+  return { definition, turns, sessions, commands, timeTravel };
+}
+
+/** They have no dependencies, so they are there before whatever is given a handle. */
+function resolveEvents(moduleRef: ModuleRef, name: string): OrchestratorEvents {
+  const events = findProvider(moduleRef, OrchestratorEvents);
+  if (!events) throw homeless(name);
+  return events;
+}
+
+function homeless(name: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `The orchestrator ${name} has no SessionsModule.forRoot() to run in, or is used before the application has started. ` +
+      "Import it once, in the application's root module.",
+  );
 }

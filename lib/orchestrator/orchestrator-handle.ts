@@ -1,3 +1,4 @@
+import { type CompactionResult } from '../conversation/conversation-compactor.service.js';
 import { type Session } from '../session/session.js';
 import { type SubmitOptions, type TurnInputLike, type WaitOptions } from '../turn/turn.inputs.js';
 import { type TurnResult } from '../turn/turn-result.js';
@@ -26,13 +27,17 @@ export interface OrchestratorExecuteOptions<State> extends OrchestratorSubmitOpt
   readonly timeoutMs?: number;
 }
 
+/** What a command about a session's conversation is given. */
+export interface ConversationCommandArgs {
+  readonly sessionId: string;
+}
+
 /** What a handle works with. */
 export interface OrchestratorPlace {
   readonly definition: OrchestratorDefinition;
   readonly turns: TurnService;
   readonly sessions: SessionStore;
   readonly commands: OrchestratorCommands;
-  readonly events: OrchestratorEvents;
   readonly timeTravel: TimeTravel;
 }
 
@@ -41,6 +46,7 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
   constructor(
     readonly name: string,
     private readonly find: () => OrchestratorPlace,
+    private readonly findEvents: () => OrchestratorEvents,
   ) {}
 
   get version(): string {
@@ -118,18 +124,29 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
   }
 
   /**
-   * Runs a command about a conversation of this orchestrator.
-   * @throws InvalidInputError for an unknown one, naming those that are known; what the command throws
+   * Compacts a session's conversation now, by this orchestrator's policy (BOT-45).
+   * @throws InvalidInputError without a policy; SessionNotFoundError, CompactionBusyError, CompactionFailedError
    */
-  async command(name: string, args: Record<string, unknown> = {}): Promise<unknown> {
+  command(name: 'compact', args: ConversationCommandArgs): Promise<CompactionResult>;
+  /**
+   * Takes the latest compaction of a session's conversation back (BOT-43).
+   * @returns up to which position messages are behind a summary now, 0: none; `null` when there is nothing to take back
+   * @throws SessionNotFoundError, CompactionBusyError
+   */
+  command(name: 'restore', args: ConversationCommandArgs): Promise<{ readonly through: number } | null>;
+  /** @throws InvalidInputError for an unknown one, naming those that are known */
+  async command(name: string, args: object = {}): Promise<unknown> {
     return this.find().commands.run(this.name, name, args);
   }
 
-  /** Calls the listener for every event of a type of this orchestrator's turns in this process (BOT-10). @returns ends it */
+  /**
+   * Calls the listener for every event of a type of this orchestrator's turns in this process (BOT-10). A constructor may call
+   * it already. @returns ends it
+   */
   on<Type extends OrchestratorEventType>(
     type: Type,
     listener: (event: Extract<OrchestratorEvent, { readonly type: Type }>) => unknown,
   ): () => void {
-    return this.find().events.on(type, (event) => (event.orchestrator === this.name ? listener(event) : undefined));
+    return this.findEvents().on(type, (event) => (event.orchestrator === this.name ? listener(event) : undefined));
   }
 }

@@ -275,7 +275,9 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
   it('BOT-45 commands check what they are given', async () => {
     const { handle, sessionId } = await startDesk(open(), {});
     const { command } = {
-      command: (name: string, args: Record<string, unknown>) => handle({ name: 'desk' }).command(name, args),
+      // As a caller without types.
+      command: (name: string, args: object) =>
+        handle({ name: 'desk' }).command(name as 'restore', args as { sessionId: string }),
     };
     await rejection(command('compact', {}), InvalidInputError);
     await rejection(command('compact', { sessionId, keep: 1 }), InvalidInputError);

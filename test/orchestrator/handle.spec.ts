@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import {
   defineOrchestrator,
   InjectOrchestrator,
@@ -13,9 +14,12 @@ import {
   reply,
   SessionBusyError,
   SessionNotFoundError,
+  SessionsModule,
+  SessionStore,
   type SubmitOptions,
   TurnCancelledError,
   TurnContextFactory,
+  TurnStoppedError,
   UnknownOrchestratorError,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
@@ -349,6 +353,53 @@ it('BOT-01 the handle is injected where forFeature lists the orchestrator', asyn
   const { handle } = app.get(Chat);
   expect(handle).toBeInstanceOf(OrchestratorHandle);
   expect(await handle.execute('hello', { sessionId: await session() })).toMatchObject({ reply: 'hi' });
+});
+
+it.each(['first', 'last'] as const)(
+  'BOT-10 a constructor may listen on its handle, with forRoot imported %s',
+  async (place) => {
+    const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => 'hi' } });
+    const heard: string[] = [];
+    @Injectable()
+    class Audit {
+      constructor(@InjectOrchestrator(desk) readonly handle: OrchestratorHandle) {
+        handle.on('turn-settled', ({ status }) => heard.push(status));
+      }
+    }
+    @Module({ imports: [SessionsModule.forFeature([desk])], providers: [Audit] })
+    class AuditModule {}
+    const forRoot = SessionsModule.forRoot({ sweep: false });
+    @Module({ imports: place === 'first' ? [forRoot, AuditModule] : [AuditModule, forRoot] })
+    class AppModule {}
+    const app = await NestFactory.createApplicationContext(AppModule, { logger: false, abortOnError: false });
+    try {
+      const { id: sessionId } = await app.get(SessionStore, { strict: false }).create({ userId: 'ann' });
+      await app.get(Audit, { strict: false }).handle.execute('hello', { sessionId });
+      await eventually(() => heard.length > 0);
+      expect(heard).toEqual(['awaiting-input']);
+    } finally {
+      await app.close();
+    }
+  },
+);
+
+it("BOT-01 a handler can tell by its signal's reason why it was stopped", async () => {
+  const reasons: unknown[] = [];
+  const desk = defineOrchestrator({
+    name: 'desk',
+    intents: {
+      answer: async ({ signal }) => {
+        await aborted(signal).catch((reason: unknown) => reasons.push(reason));
+      },
+    },
+  });
+  const { handle, session, turns } = await startApplication({ adapter: memoryAdapter(), orchestrators: [desk] });
+  const { id } = await handle(desk).submit('hello', { sessionId: await session() });
+  await eventually(async () => (await turns.get(id))?.status === 'running');
+  await turns.cancel(id);
+  await eventually(() => reasons.length > 0);
+  expect(reasons[0]).toBeInstanceOf(TurnStoppedError);
+  expect(reasons).toMatchObject([{ why: 'cancelled' }]);
 });
 
 @Injectable()

@@ -139,7 +139,7 @@ it.each(LASTING_STORES)('BOT-23 BOT-31 drift on resume, over $name: nothing is d
 describe('commands', () => {
   it('BOT-01 an unknown command is refused with the names of those that are known', async () => {
     const { handle } = await startDesk(LIVE_STORES[0].open);
-    const error = await rejection(handle.command('compakt', { sessionId: 's' }), InvalidInputError);
+    const error = await rejection(handle.command('compakt' as 'compact', { sessionId: 's' }), InvalidInputError);
     expect(error.message).toMatch(/^command "compakt" is unknown; known are: /);
   });
 });

@@ -30,6 +30,11 @@ export class EventStream<Event extends { readonly type: string }> {
     return () => subscription.unsubscribe();
   }
 
+  /** Whether anybody listens. */
+  get isHeard(): boolean {
+    return this.subject.observed;
+  }
+
   /** For the services of this package. */
   emit(event: Event): void {
     this.subject.next(event);

@@ -90,10 +90,15 @@ function takeBack(head: ConversationHead, { from }: TakenBack): ConversationHead
 
 /** A log as it is read through its head. @param log its end, led by its first message when that is a system message */
 export function viewThrough(head: ConversationHead | null, log: readonly Message[]): ConversationView<Message> {
-  const pinned = log.filter(isPinned);
+  const pinned = log.length > 0 && isPinned(log[0]) ? log.slice(0, 1) : [];
   const summary = head?.applied ? head.summary : null;
   const behind = summary ? (summary.replaces?.through ?? 0) : 0;
-  return { pinned, summary, messages: log.filter((message) => !isPinned(message) && message.position > behind) };
+  return { pinned, summary, messages: after(log.slice(pinned.length), behind) };
+}
+
+function after(messages: readonly Message[], position: number): readonly Message[] {
+  const first = messages.findIndex((message) => message.position > position);
+  return first === -1 ? [] : messages.slice(first);
 }
 
 export function isPinned({ role, position }: Message): boolean {

@@ -13,7 +13,8 @@ interface Pairs {
  * which the log has. A call that nobody has answered yet stays.
  * @param window chosen from the log; messages of its own may be among them
  */
-export function keepPairs<M extends MessageDraft>(window: readonly M[], log: readonly M[]): M[] {
+export function keepPairs<M extends MessageDraft>(window: readonly M[], log: readonly M[]): readonly M[] {
+  if (!window.some(isOfTools)) return window;
   const { answers, callOf } = pairsOf(window);
   const expected = answersByMessage(log);
   const broken = new Set<number>([-1]);
@@ -33,6 +34,10 @@ export function wholeCut(messages: readonly MessageDraft[], index: number): numb
     if (call < cut && result >= cut) cut = call;
   }
   return cut;
+}
+
+function isOfTools({ role, toolCalls }: MessageDraft): boolean {
+  return role === 'tool' || toolCalls !== undefined;
 }
 
 function pairsOf(messages: readonly MessageDraft[]): Pairs {

@@ -21,6 +21,7 @@ export async function windowWithoutUndone(
   { after = 0, limit }: { readonly after?: number; readonly limit: number },
   undone: readonly MessageSpan[] = [],
 ): Promise<readonly Message[]> {
+  if (undone.length === 0) return window;
   const kept = withoutUndone(window, undone);
   if (kept.length === window.length) return window;
   // A leading message may stand before a gap.

@@ -82,8 +82,9 @@ export class OrchestratorRunner extends TurnRunner {
       // What a handler left running tells nobody any more.
       if (over) return;
       over = body.type === 'turn-settled';
-      const event: OrchestratorEvent = { ...about, ...body };
       const listeners = [on[body.type], own] as (TurnListener | undefined)[];
+      if (!this.events.isHeard && listeners.every((listener) => !listener)) return;
+      const event: OrchestratorEvent = { ...about, ...body };
       tellListeners(this.logger, event, listeners);
       this.events.emit(event);
     };

@@ -52,8 +52,9 @@ export class TurnConversation {
     const reader = role === 'router' ? 'router' : 'agents';
     let window = this.cut.get(reader);
     if (!window) {
-      const shape = this.definition.historyWindow[reader];
-      window = cutWindow(shape, this.view, this.tokens, `historyWindow.${reader}`);
+      const { [reader]: shape, router } = this.definition.historyWindow;
+      const same = shape === router ? this.cut.get('router') : undefined;
+      window = same ?? cutWindow(shape, this.view, this.tokens, `historyWindow.${reader}`);
       this.cut.set(reader, window);
       this.tell({ type: 'history-windowed', for: reader, available: this.available, kept: window.length });
     }

@@ -126,10 +126,11 @@ export class TurnLoop {
 
   private async decide(iteration: number): Promise<DecisionReport | Parked> {
     const { definition } = this;
-    const { initialIntent, routing } = definition;
+    const { initialIntent, routing, intents } = definition;
     if (iteration === 0 && initialIntent !== undefined) return toDecision(definition, 'initial', initialIntent);
     const assigned = this.iterations.at(-1)?.evaluation?.reassignTo;
     if (assigned !== undefined) return toDecision(definition, 'reassigned', assigned);
+    if (routing === 'single') return toDecision(definition, routing, [...intents.keys()]);
     const place = { iteration, intent: '', role: 'router' } as const;
     const routed = await this.calls.call(place, this.current, (turn) => definition.route(turn));
     return routed instanceof Parked ? routed : toDecision(definition, routing, routed.value);

@@ -5,7 +5,7 @@ import { InvalidInputError } from '../common/sessions.error.js';
 import { TurnStoppedError } from '../turn/turn-stopped.error.js';
 import { TurnTimeoutError } from '../turn/turn.errors.js';
 import { type TurnResult } from '../turn/turn-result.js';
-import { childSession } from './child-session.js';
+import { childSession, inFreshSession } from './child-session.js';
 import { type OrchestratorPlace } from './orchestrator-handle.js';
 import {
   TOOL_INPUT_SCHEMA,
@@ -31,7 +31,7 @@ export class OrchestratorToolOptions {
   @Must((value) => typeof value === 'string', 'must be a text.')
   readonly description?: string;
 
-  /** `child`, the default: one conversation, in the session `<caller's session>/<name>`. `fresh`: a session for each call. */
+  /** `child`, the default: one conversation, in the session `<caller's session>/<name>`. `fresh`: a session for each call, which expires with it. */
   @Optional()
   @Must((value) => value === 'child' || value === 'fresh', 'must be child or fresh.')
   readonly session?: 'child' | 'fresh';
@@ -87,13 +87,17 @@ export function orchestratorTool(
       const { turns, sessions } = place();
       const key = hashOf(caller.id, toolCallId);
       return whileWanted(caller.signal, abortSignal, async (signal) => {
-        const bound = session === 'child' ? name : `${name}~${key.slice(0, 32)}`;
-        const { status, reply, data } = await turns.execute(orchestrator, checked.value.input, {
-          sessionId: await childSession(sessions, caller.session, bound),
-          idempotencyKey: key,
-          attributes: { callerTurnId: caller.id, toolCallId },
-          signal,
-        });
+        const ask = (sessionId: string): Promise<TurnResult> =>
+          turns.execute(orchestrator, checked.value.input, {
+            sessionId,
+            idempotencyKey: key,
+            attributes: { callerTurnId: caller.id, toolCallId },
+            signal,
+          });
+        const { status, reply, data } =
+          session === 'child'
+            ? await ask(await childSession(sessions, caller.session, name))
+            : await inFreshSession(turns, sessions, caller.session, `${name}~${key.slice(0, 32)}`, ask);
         return { status, reply, ...(data === undefined ? {} : { data }) };
       });
     },

@@ -6,9 +6,11 @@ import {
   type OrchestratorTool,
   type OrchestratorToolInput,
   type OrchestratorToolOptions,
+  PermanentTurnError,
   reply,
   SessionConflictError,
   type TurnContext,
+  TurnFailedError,
   TurnReentryError,
 } from 'nestjs-agent-sessions';
 import { childId } from '../../lib/orchestrator/child-session.js';
@@ -73,6 +75,41 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
     const made = await app.sessions.find({ userId: 'ann' });
     const ids = made.map(({ id }) => id).filter((id) => id.startsWith(`${sessionId}/`));
     expect(ids).toEqual(Array(2).fill(expect.stringMatching(/\/oracle~[0-9a-f]{32}$/)));
+    // They end with their calls, so that they are swept and purged as others are.
+    for (const id of ids) {
+      expect(await app.sessions.get(id)).toMatchObject({
+        state: 'expired',
+        metadata: { parentSessionId: sessionId },
+      });
+    }
+  });
+
+  it('BOT-50 a fresh session whose turn was cancelled or has failed expires, too', async () => {
+    const { app, say, asked } = await startDesk(
+      open,
+      async (ask) => {
+        const controller = new AbortController();
+        const waiting = rejection(
+          ask().execute({ input: 'wait' }, { toolCallId: 'c1', abortSignal: controller.signal }),
+          Error,
+        );
+        await eventually(() => asked.length === 1);
+        controller.abort(new Error('enough'));
+        await waiting;
+        await rejection(ask().execute({ input: 'fail' }, call('c2')), TurnFailedError);
+        return 'both';
+      },
+      { session: 'fresh' },
+      () => {
+        throw new PermanentTurnError('no');
+      },
+    );
+    const sessionId = await app.session();
+    expect(await say(sessionId)).toMatchObject({ reply: 'both' });
+    await eventually(async () => {
+      const made = (await app.sessions.find({ userId: 'ann' })).filter(({ id }) => id.startsWith(`${sessionId}/`));
+      return made.length === 2 && made.every(({ state }) => state === 'expired');
+    });
   });
 
   it.each(['child', 'fresh'] as const)(

@@ -230,7 +230,7 @@ export {
 } from './conversation/compaction-policy.js';
 export { type CompactionEvent } from './conversation/compaction-events.js';
 export { CompactionBusyError, CompactionFailedError, type CompactionPhase } from './conversation/compaction.errors.js';
-export { type CompactionResult } from './conversation/conversation-compactor.service.js';
+export { type CompactionResult } from './conversation/compaction-run.js';
 export { type TokenCounter } from './conversation/token-counter.js';
 
 // HTTP

@@ -20,7 +20,7 @@ import { StepSequencer } from './orchestration/step-sequencer.service.js';
 import { ToolGuard } from './http/tool.guard.js';
 import { OrchestratorCommands } from './orchestrator/orchestrator-commands.js';
 import { OrchestratorEvents } from './orchestrator/orchestrator-events.js';
-import { compactionOf } from './orchestrator/compaction-parts.js';
+import { compactionTeller } from './orchestrator/compaction-parts.js';
 import { registerConversationCommands } from './orchestrator/conversation-commands.js';
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
@@ -56,6 +56,9 @@ import { TurnRunner } from './turn/turn-runner.js';
 import { TurnRuntime } from './turn/turn-runtime.js';
 import { TurnService } from './turn/turn.service.js';
 import { TurnWorker } from './turn/turn-worker.service.js';
+
+/** Milliseconds that a summary may take where turns have no limit. */
+const SUMMARY_TIMEOUT_MS = 900_000;
 
 /** What applications inject; the rest is private. */
 export const PUBLIC_TOKENS = [
@@ -124,16 +127,21 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   provide(MessageTokens, [SESSIONS_SETTINGS], ({ tokenCounter }: SessionsSettings) => new MessageTokens(tokenCounter)),
   provide(
     ConversationCompactor,
-    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, MessageTokens, OrchestratorRegistry, OrchestratorEvents, OrchestrationAgents],
+    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, MessageTokens, OrchestratorRegistry, OrchestratorEvents],
     (
       adapter: SessionsAdapter,
       { turns }: SessionsSettings,
       tokens: MessageTokens,
       registry: OrchestratorRegistry,
       events: OrchestratorEvents,
-      agents: OrchestrationAgents,
     ) =>
-      new ConversationCompactor({ ...compactionOf(registry, events, agents), adapter, tokens, leaseMs: turns.leaseMs }),
+      new ConversationCompactor({
+        emit: compactionTeller(registry, events),
+        adapter,
+        tokens,
+        leaseMs: turns.leaseMs,
+        timeoutMs: turns.timeoutMs ?? SUMMARY_TIMEOUT_MS,
+      }),
   ),
 
   provide(

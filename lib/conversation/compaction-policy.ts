@@ -1,6 +1,7 @@
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type TokenUsage, type TokenUsageInput } from '../orchestration/token-usage.js';
+import { type HistoryWindow } from './history-window.js';
 import { type Message, type MessageSpan } from './message.js';
 
 const MAX_THRESHOLD = 1_000_000_000;
@@ -11,7 +12,7 @@ export interface CompactionInfo {
   readonly sessionId: string;
   /** Whose policy it is. */
   readonly orchestrator: string;
-  /** Aborted when the application stops, or another process has taken the session over. */
+  /** Aborted when the application stops, another process has taken the session over, or it took longer than a turn may. */
   readonly signal: AbortSignal;
 }
 
@@ -42,11 +43,17 @@ export interface Compaction {
 
 /** When a conversation is compacted, and how (BOT-41 to BOT-43). */
 export interface CompactionOptions {
-  /** Compacts once more turns than this are not behind a summary. Without a threshold it is done by command only. */
+  /**
+   * Compacts once more turns than this are not behind a summary, or they do not fit the agents' window any more. Without a
+   * threshold it is done by command only.
+   */
   readonly afterTurns?: number;
-  /** Compacts once the messages that are not behind a summary take more tokens than this; those that were loaded count. */
+  /** Compacts once the messages that are not behind a summary take more tokens than this, or are more than are loaded. */
   readonly afterTokens?: number;
-  /** The last messages, which stay as they are; some more where a tool call would be cut from its results. Default 6. */
+  /**
+   * The last messages, which stay as they are; some more where a tool call would be cut from its results, and no more than half
+   * of the agents' window. Default 6.
+   */
   readonly keep?: number;
   /** Required, unless a method has `@Summarize()`. */
   readonly summarize?: Summarizer;
@@ -61,10 +68,16 @@ export interface CompactionOptions {
 export interface CompactionPolicy extends CompactionOptions {
   readonly keep: number;
   readonly summarize: Summarizer;
+  /** What the orchestrator's parts are given: between it and the summary there must be nothing. */
+  readonly window: Required<HistoryWindow>;
 }
 
 /** @throws SessionsConfigurationError naming the orchestrator and the field that is wrong, above all a missing summarizer (BOT-42) */
-export function toCompactionPolicy(orchestrator: string, options: CompactionOptions): CompactionPolicy {
+export function toCompactionPolicy(
+  orchestrator: string,
+  options: CompactionOptions,
+  window: Required<HistoryWindow>,
+): CompactionPolicy {
   const check = (ok: boolean, field: string, rule: string): void => {
     if (!ok) throw new SessionsConfigurationError(`Orchestrator ${orchestrator}: compaction${field} ${rule}`);
   };
@@ -81,7 +94,7 @@ export function toCompactionPolicy(orchestrator: string, options: CompactionOpti
     'must be a function that returns the summary, or a method with @Summarize(): without one there is nothing to put in the place of the messages.',
   );
   check(onCompact === undefined || typeof onCompact === 'function', '.onCompact', 'must be a function.');
-  return Object.freeze({ ...options, keep, summarize: summarize! });
+  return Object.freeze({ ...options, keep, summarize: summarize!, window });
 }
 
 function isThreshold(value: number | undefined): boolean {

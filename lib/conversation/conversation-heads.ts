@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type JsonValue } from '../common/json.js';
-import { type StateDocument, type StateName, type StateStore } from '../state/state.store.js';
-import { type ConversationHead, FIRST_HEAD, HEAD, headName, readHead } from './conversation-head.js';
+import { mintId } from '../common/ids.js';
+import { type StateDocument, type StateStore, type StateWriteOptions } from '../state/state.store.js';
+import { type ConversationHead, earlierName, FIRST_HEAD, HEAD, readHead } from './conversation-head.js';
 
 /** A head as it was read or written. */
 export interface StoredHead {
@@ -26,11 +27,18 @@ export class ConversationHeads {
 
   /**
    * Writes the next head over the one that was read.
+   * @param ttlMs after which it goes by itself; left out: it stays
    * @returns `null` when somebody else has changed it meanwhile
    */
-  async write(sessionId: string, before: StoredHead, head: ConversationHead): Promise<StoredHead | null> {
+  async write(
+    sessionId: string,
+    before: StoredHead,
+    head: ConversationHead,
+    ttlMs?: number,
+  ): Promise<StoredHead | null> {
+    const options: StateWriteOptions = { ifVersion: before.version, ...(ttlMs === undefined ? {} : { ttlMs }) };
     try {
-      const document = await this.set(sessionId, HEAD, head, before.version);
+      const document = await this.state.set({ ...HEAD, sessionId }, valueOf(head), options);
       return document && toStored(document);
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
@@ -41,26 +49,41 @@ export class ConversationHeads {
     }
   }
 
-  /** Keeps a head that is about to be replaced. */
-  async keep(sessionId: string, head: ConversationHead): Promise<void> {
-    await this.set(sessionId, headName(head.number), { ...head, lease: null, failure: null });
+  /** Stores an earlier head for a while. {@link keep} makes it stay, once it is certain that the session is still there. */
+  async store(sessionId: string, head: ConversationHead, ttlMs: number): Promise<void> {
+    await this.state.set({ ...earlierName(head), sessionId }, valueOf(head), { ttlMs });
   }
 
-  /** An earlier head. */
-  async earlier(sessionId: string, number: number): Promise<ConversationHead | null> {
-    const document = await this.state.get({ ...headName(number), sessionId });
+  /** @returns false when it is not there any more */
+  async keep(sessionId: string, head: ConversationHead): Promise<boolean> {
+    return (await this.state.append({ ...earlierName(head), sessionId }, { id: mintId(), entries: [] })) !== null;
+  }
+
+  /** The latest head before whose messages are all still there. */
+  async earlier(sessionId: string, head: ConversationHead): Promise<ConversationHead> {
+    const { id, takenBack } = head;
+    let former = head.former;
+    for (let number = head.previous; number !== null;) {
+      const earlier = former?.number === number ? former : await this.stored(sessionId, { id, number });
+      if (!earlier) break;
+      if (takenBack === null || earlier.through < takenBack) return earlier;
+      former = null;
+      number = earlier.previous;
+    }
+    return FIRST_HEAD;
+  }
+
+  private async stored(
+    sessionId: string,
+    which: Pick<ConversationHead, 'id' | 'number'>,
+  ): Promise<ConversationHead | null> {
+    const document = await this.state.get({ ...earlierName(which), sessionId });
     return document && readHead(document);
   }
+}
 
-  private set(
-    sessionId: string,
-    name: StateName,
-    head: ConversationHead,
-    ifVersion?: number,
-  ): Promise<StateDocument | null> {
-    const value = head as unknown as JsonValue;
-    return this.state.set({ ...name, sessionId }, value, ifVersion === undefined ? {} : { ifVersion });
-  }
+function valueOf(head: ConversationHead): JsonValue {
+  return head as unknown as JsonValue;
 }
 
 function toStored(document: StateDocument): StoredHead {

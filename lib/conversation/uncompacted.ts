@@ -17,6 +17,8 @@ export interface Uncompacted {
   readonly rest: readonly Message[];
   /** There is more to replace than fits one summary. */
   readonly more: boolean;
+  /** The position of the last message that was read, whatever it is; `null` when there is none. */
+  readonly last: number | null;
 }
 
 /** The latest checkpoints of those that speak in a session. */
@@ -25,6 +27,7 @@ export type SpeakersCheckpoints = Map<string, Checkpoint | null>;
 /**
  * Reads what follows a position, without messages of turns that were taken back, and cuts it so that `keep` messages stay, or
  * some more where a call would be cut from its results.
+ * @param keptOf of the last `keep` messages, how many stay
  * @param checkpoints is given those of the orchestrators that speak in it
  */
 export async function readUncompacted(
@@ -33,12 +36,14 @@ export async function readUncompacted(
   sessionId: string,
   after: number,
   keep: number,
+  keptOf: (last: readonly Message[]) => number,
   checkpoints: SpeakersCheckpoints,
 ): Promise<Uncompacted> {
   const limit = MAX_PASS + keep;
   const messages: Message[] = [];
   let end = false;
-  for (let last = after; messages.length < limit && !end;) {
+  let last = after;
+  while (messages.length < limit && !end) {
     const page = await conversations.page(sessionId, { after: last, limit });
     end = page.length < limit;
     last = page.at(-1)?.position ?? last;
@@ -49,10 +54,16 @@ export async function readUncompacted(
     const undone = [...checkpoints.values()].flatMap((checkpoint) => checkpoint?.undone ?? []);
     messages.push(...withoutUndone(page, undone).filter((message) => !isPinned(message)));
   }
-  const spare = messages.length - keep;
+  const kept = end ? keptOf(messages.slice(Math.max(0, messages.length - keep))) : keep;
+  const spare = messages.length - kept;
   const more = !end || spare > MAX_PASS;
   const at = Math.max(0, Math.min(spare, MAX_PASS));
   // Calls that are longer than a whole pass are cut all the same: the next pass has the rest.
   const cut = wholeCut(messages, at) || (more ? at : 0);
-  return { replaced: messages.slice(0, cut), rest: messages.slice(cut), more: more && cut > 0 };
+  return {
+    replaced: messages.slice(0, cut),
+    rest: messages.slice(cut),
+    more: more && cut > 0,
+    last: last > after ? last : null,
+  };
 }

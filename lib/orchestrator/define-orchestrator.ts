@@ -58,7 +58,7 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   const { route, routing } = routeOf(config, [...intents.keys()]);
   const plan = planOf(config);
   const historyWindow = toHistoryWindow(name, config.historyWindow);
-  const compaction = config.compaction && toCompactionPolicy(name, config.compaction);
+  const compaction = config.compaction && toCompactionPolicy(name, config.compaction, historyWindow);
   const windows = [historyWindow.router, historyWindow.agents].map(shapeOf);
   const loop = loopOf(config, intents, check);
   const { stateSchema, memory, memoryScope = 'session', on = {} } = config;

@@ -72,8 +72,6 @@ export class OrchestratorTurn {
     private readonly tell: (event: OrchestratorEventBody) => void,
   ) {
     this.conversation = new TurnConversation(definition, claimed, documents.head, parts.tokens, tell);
-    const { compaction } = this.conversation;
-    if (compaction?.status === 'applied' && compaction.usage) this.tally.add('summarizer', compaction.usage);
     control.onUnfinished((status) => this.account(status));
     control.onSettled((turn) => this.tellEnd(turn));
   }
@@ -119,6 +117,8 @@ export class OrchestratorTurn {
     const { turn } = claimed;
     const memory = new TurnMemory(definition, turn, session);
     const orchestration = await this.beginOrchestration();
+    const summaries = this.conversation.usage;
+    if (summaries) orchestration?.addUsage(summaries);
     const memo = new TurnSteps(turn.id, claimed.steps, control);
     const attempt: AttemptContext = {
       id: turn.id,
@@ -183,6 +183,7 @@ export class OrchestratorTurn {
   ): NewCheckpoint {
     const { name, signature, version } = this.definition;
     const { turn, checkpoint } = this.claimed;
+    const documents = [...(orchestration ? [orchestration.snapshot()] : []), ...this.conversation.snapshots];
     return {
       orchestrator: name,
       sessionId: turn.sessionId,
@@ -195,7 +196,7 @@ export class OrchestratorTurn {
       turnId: turn.id,
       ...(checkpoint ? { parent: checkpoint.turnIndex } : {}),
       ...(checkpoint?.undone ? { undone: checkpoint.undone } : {}),
-      ...(orchestration ? { documents: [orchestration.snapshot()] } : {}),
+      ...(documents.length > 0 ? { documents } : {}),
     };
   }
 
@@ -233,8 +234,10 @@ export class OrchestratorTurn {
   }
 
   private report(status: SettledTurnStatus, endedBy?: EndedBy): JsonObject {
-    const { compaction } = this.conversation;
-    const usage = this.tally.report;
+    // What a turn reports, its checkpoint has seen: those that did not come to one leave it to the next.
+    const spent = endedBy === undefined ? null : this.conversation.usage;
+    const compaction = this.conversation.compaction(spent);
+    const usage = this.tally.reportWith(spent);
     return asJson({
       status,
       attempt: this.claimed.turn.failures + 1,

@@ -49,7 +49,7 @@ export class OrchestratorRegistry {
 }
 
 /** Compaction looks at the end of the log; where it counts tokens, at as much as is loaded for windows. */
-function historyOf({ historyWindow, compaction }: OrchestratorDefinition): number {
+export function historyOf({ historyWindow, compaction }: OrchestratorDefinition): number {
   const counted = compaction?.afterTokens === undefined ? 1 : historyWindow.loadLimit;
   return Math.max(messagesToLoad(historyWindow), compaction ? counted : 0);
 }

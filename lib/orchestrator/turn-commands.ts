@@ -6,6 +6,7 @@ import { type JsonObject, type JsonValue } from '../common/json.js';
 import { HEAD, type TakenBack } from '../conversation/conversation-head.js';
 import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
 import { type Message, type MessageSpan } from '../conversation/message.js';
+import { stillReported } from '../conversation/spent-usage.js';
 import { joined, messagesSince, withoutUndone } from '../conversation/undone-messages.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { type StateChange } from '../state/state.store.js';
@@ -62,6 +63,7 @@ export class TurnCommands {
       messages: [],
       checkpoint: {
         ...standing(definition, sessionId, before, await load(before)),
+        documents: stillReported(before?.documents, latest),
         turnIndex: latest.turnIndex + 1,
         summarizedThrough: latest.summarizedThrough,
         ...(before?.turnId === undefined ? {} : { turnId: before.turnId }),

@@ -1,19 +1,18 @@
 import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
-import {
-  type ConversationHead,
-  readHead,
-  type SeenConversation,
-  viewThrough,
-} from '../conversation/conversation-head.js';
-import { messagesToLoad } from '../conversation/history-window.js';
+import { type StateSnapshot } from '../checkpoint/checkpoint.js';
+import { type SeenConversation } from '../conversation/compaction-thresholds.js';
+import { type ConversationHead, isPinned, readHead, viewThrough } from '../conversation/conversation-head.js';
 import { type MessageTokens } from '../conversation/message-tokens.js';
 import { type Message, type MessageDraft } from '../conversation/message.js';
-import { windowWithoutUndone } from '../conversation/undone-messages.js';
+import { reportedUsage, unreportedUsage } from '../conversation/spent-usage.js';
+import { windowWithoutUndone, withoutUndone } from '../conversation/undone-messages.js';
 import { type ConversationView, cutWindow, viewOf } from '../conversation/window.js';
+import { type TokenUsage } from '../orchestration/token-usage.js';
 import { type StateDocument } from '../state/state.store.js';
 import { type ClaimedTurn } from '../turn/turn.store.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
+import { historyOf } from './orchestrator.registry.js';
 import { type CompactionReport } from './turn-report.js';
 import { type UsageRole } from './usage-tally.js';
 
@@ -21,6 +20,8 @@ import { type UsageRole } from './usage-tally.js';
 export class TurnConversation {
   readonly head: ConversationHead | null;
   private view: ConversationView = viewOf([]);
+  /** The end of the log, as far as it counts, and the position that it was read from. */
+  private read: Pick<SeenConversation, 'history' | 'from'>;
   private readonly cut = new Map<'router' | 'agents', readonly (Message | MessageDraft)[]>();
 
   /** @param document of the head; `null` where none was claimed, or there is none */
@@ -32,6 +33,8 @@ export class TurnConversation {
     private readonly tell: (event: OrchestratorEventBody) => void,
   ) {
     this.head = document && readHead(document);
+    const { history, checkpoint } = claimed;
+    this.read = { history: withoutUndone(history, checkpoint?.undone ?? []), from: beginningOf(history) };
   }
 
   /** Before a window is asked for. Reads the log only where what was claimed of it has lost messages that were taken back. */
@@ -42,9 +45,13 @@ export class TurnConversation {
       return;
     }
     const through = viewThrough(this.head, history).summary?.replaces?.through ?? 0;
-    const wanted = { after: through, limit: messagesToLoad(this.definition.historyWindow) };
+    const wanted = { after: through, limit: historyOf(this.definition) };
     const counted = await windowWithoutUndone(log, turn.sessionId, history, wanted, checkpoint?.undone);
     this.view = viewThrough(this.head, counted);
+    if (counted === history) return;
+    // It was read further back: to the summary, unless there was enough before.
+    const from = counted.length < wanted.limit ? through + 1 : beginningOf(counted);
+    this.read = { history: counted, from: Math.min(from, this.read.from) };
   }
 
   /** What each part of the orchestrator is given; cut once, when it is first asked for. */
@@ -66,10 +73,24 @@ export class TurnConversation {
     return this.head?.through ?? this.reportedThrough;
   }
 
-  /** What came of compaction since the orchestrator's turn before; of failures as long as they last. */
-  get compaction(): CompactionReport | undefined {
+  /** What summaries took, and no settled turn of the orchestrator has reported. */
+  get usage(): TokenUsage | null {
+    return unreportedUsage(this.head, this.definition.name, this.claimed.checkpoint);
+  }
+
+  /** For the checkpoint of a turn that reports {@link usage}. */
+  get snapshots(): readonly StateSnapshot[] {
+    const reported = reportedUsage(this.head, this.definition.name);
+    return reported ? [reported] : [];
+  }
+
+  /**
+   * What came of compaction since the orchestrator's turn before; of failures as long as they last.
+   * @param usage what the turn reports of it
+   */
+  compaction(usage: TokenUsage | null): CompactionReport | undefined {
     if (!this.head) return undefined;
-    const { failure, through, number, usage } = this.head;
+    const { failure, through, number } = this.head;
     if (failure) {
       const { phase, message, count, retryAt } = failure;
       return { status: 'failed', phase, message, failures: count, retryAt };
@@ -81,7 +102,7 @@ export class TurnConversation {
 
   /** For the compactor, once the turn has settled. */
   seen(turnIndex: number, added: readonly NewMessage[]): SeenConversation {
-    return { turnIndex, history: this.claimed.history, added };
+    return { turnIndex, ...this.read, added };
   }
 
   private get reportedThrough(): number {
@@ -92,4 +113,11 @@ export class TurnConversation {
     const { pinned, summary, messages } = this.view;
     return pinned.length + (summary ? 1 : 0) + messages.length;
   }
+}
+
+/** The log's first message may stand before a gap. */
+function beginningOf(history: readonly Message[]): number {
+  const [first, second] = history;
+  if (!first) return 1;
+  return second && isPinned(first) && second.position > 2 ? second.position : first.position;
 }

@@ -34,12 +34,16 @@ export class UsageTally {
     this.journal.push(...usages);
   }
 
-  /** `undefined` when no model was asked. */
-  get report(): UsageReport | undefined {
-    if (this.journal.length === 0) return undefined;
+  /**
+   * @param summarizer what the turn reports of the session's summaries
+   * @returns `undefined` when no model was asked
+   */
+  reportWith(summarizer: TokenUsage | null): UsageReport | undefined {
+    const journal = [...(summarizer ? [{ role: 'summarizer', tokens: summarizer } as const] : []), ...this.journal];
+    if (journal.length === 0) return undefined;
     const byRole: Partial<Record<UsageRole, TokenUsage>> = {};
     let total = NONE;
-    for (const { role, tokens } of this.journal) {
+    for (const { role, tokens } of journal) {
       byRole[role] = addUsage(byRole[role] ?? NONE, tokens);
       total = addUsage(total, tokens);
     }

@@ -249,6 +249,7 @@ function faulty({ state }: SessionsAdapter) {
     state: {
       get: (...args: Parameters<typeof state.get>) => call(() => state.get(...args)),
       set: (...args: Parameters<typeof state.set>) => call(() => state.set(...args)),
+      append: (...args: Parameters<typeof state.append>) => call(() => state.append(...args)),
     } as SessionsAdapter['state'],
   };
 }

@@ -2,13 +2,9 @@ import { type AtomicSessionStoreAdapter, type CheckpointStore, type MessageDraft
 import { mintId } from '../../lib/common/ids.js';
 import { CompactionBusyError, CompactionFailedError } from '../../lib/conversation/compaction.errors.js';
 import { type Compaction, type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
-import { type CompactionTask } from '../../lib/conversation/conversation-compactor.service.js';
-import {
-  type ConversationHead,
-  FIRST_HEAD,
-  HEAD,
-  type SeenConversation,
-} from '../../lib/conversation/conversation-head.js';
+import { type CompactionTask } from '../../lib/conversation/compaction-run.js';
+import { type SeenConversation } from '../../lib/conversation/compaction-thresholds.js';
+import { type ConversationHead, FIRST_HEAD, HEAD } from '../../lib/conversation/conversation-head.js';
 import { eventually } from '../support/eventually.js';
 import { aborted, gate, LASTING_STORES, rejection } from '../support/running-application.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
@@ -94,14 +90,15 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
   });
 
   it('BOT-41 what the summary took is counted, also when nothing comes of it', async () => {
-    const { adapter, compactor, used, events } = await startProcess(create()());
+    const { adapter, compactor, events } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     const usage = { promptTokens: 10, completionTokens: 2, totalTokens: 12 };
     const empty = task(sessionId, { summarize: () => ({ text: ' ', usage }) });
     await rejection(compactor.compact(empty), CompactionFailedError);
     const result = await compactor.compact(task(sessionId, { summarize: () => ({ text: 'all', usage }) }));
 
-    expect(used).toEqual([usage, usage]);
+    const twice = { promptTokens: 20, completionTokens: 4, totalTokens: 24 };
+    expect((await headOf(adapter, sessionId)).spent).toEqual({ [DESK]: twice });
     expect(result.usage).toEqual(usage);
     expect(events.at(-1)).toMatchObject({ type: 'compaction-applied', usage });
   });
@@ -457,6 +454,7 @@ async function consider(
   const seen: SeenConversation = {
     turnIndex,
     history: await adapter.conversations.window(sessionId, 200),
+    from: 1,
     added: [],
   };
   const settledAt = new Date(await storeNow(adapter)).toISOString();

@@ -3,15 +3,12 @@ import { type Message, type MessageDraft, type SessionsAdapter } from 'nestjs-ag
 import { mintId } from '../../lib/common/ids.js';
 import { type CompactionEvent } from '../../lib/conversation/compaction-events.js';
 import { type CompactionOptions, toCompactionPolicy } from '../../lib/conversation/compaction-policy.js';
-import {
-  type CompactionTask,
-  type CompactorParts,
-  ConversationCompactor,
-} from '../../lib/conversation/conversation-compactor.service.js';
+import { type CompactionTask } from '../../lib/conversation/compaction-run.js';
+import { type CompactorParts, ConversationCompactor } from '../../lib/conversation/conversation-compactor.service.js';
 import { type ConversationHead, viewThrough } from '../../lib/conversation/conversation-head.js';
 import { ConversationHeads } from '../../lib/conversation/conversation-heads.js';
+import { type HistoryWindowOption, toHistoryWindow } from '../../lib/conversation/history-window.js';
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';
-import { type TokenUsage } from '../../lib/orchestration/token-usage.js';
 
 export const DESK = 'desk';
 
@@ -36,10 +33,9 @@ export interface Process {
   readonly adapter: SessionsAdapter;
   readonly compactor: ConversationCompactor;
   readonly events: CompactionEvent[];
-  readonly used: TokenUsage[];
 }
 
-type Changes = Pick<Partial<CompactorParts>, 'leaseMs' | 'backoff'> & {
+type Changes = Pick<Partial<CompactorParts>, 'leaseMs' | 'timeoutMs' | 'backoff' | 'tokens'> & {
   readonly adapter?: Partial<CompactorParts['adapter']>;
 };
 
@@ -50,17 +46,16 @@ export async function startProcess(
   if (!opened.adapters.has(adapter)) await adapter.init?.();
   opened.adapters.add(adapter);
   const events: CompactionEvent[] = [];
-  const used: TokenUsage[] = [];
   const compactor = new ConversationCompactor({
     tokens: new MessageTokens((text) => text.length),
     leaseMs: 5000,
+    timeoutMs: 60_000,
     emit: (event) => events.push(event),
-    addUsage: async (_, __, usage) => void used.push(usage),
     ...changes,
     adapter: { ...adapter, ...ports },
   });
   opened.compactors.push(compactor);
-  return { adapter, compactor, events, used };
+  return { adapter, compactor, events };
 }
 
 /** What a summary says: the summary before, and which messages were added to it. */
@@ -68,11 +63,15 @@ export function listing(messages: readonly Message[]): string {
   return messages.map(({ content, replaces }) => (replaces ? `(${content as string})` : (content as string))).join(' ');
 }
 
-export function task(sessionId: string, options: Partial<CompactionOptions> = {}): CompactionTask {
+export function task(
+  sessionId: string,
+  options: Partial<CompactionOptions> = {},
+  historyWindow: HistoryWindowOption = {},
+): CompactionTask {
   return {
     sessionId,
     orchestrator: DESK,
-    policy: toCompactionPolicy(DESK, { keep: 2, summarize: listing, ...options }),
+    policy: toCompactionPolicy(DESK, { keep: 2, summarize: listing, ...options }, toHistoryWindow(DESK, historyWindow)),
   };
 }
 

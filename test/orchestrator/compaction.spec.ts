@@ -167,7 +167,8 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
       undefined,
     ]);
     expect(reports[2].usage).toEqual({ ...usage, summarizer: usage });
-    // Both summaries count for the session's budget.
+    // The next settled turn counts them for the session's budget, once.
+    await say('5');
     const state = await app.get(OrchestrationStateManager, { strict: false }).getState(sessionId);
     expect(state?.cumulativeTokenUsage.totalTokens).toBe(214);
   });

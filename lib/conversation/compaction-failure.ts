@@ -1,0 +1,66 @@
+import { toErrorRecord } from '../turn/turn-error-record.js';
+import { backoffMs } from '../turn/turn-retry.js';
+import { type RetrySettings } from '../turn/turn.settings.js';
+import { type CompactionPhase } from './compaction.errors.js';
+import { type CompactionInfo } from './compaction-policy.js';
+import { type CompactionFailure } from './conversation-head.js';
+
+/** After a failure: ten seconds, twice as long after each further one, at most an hour. */
+const BACKOFF: RetrySettings['backoff'] = { type: 'exponential', delayMs: 10_000, maxDelayMs: 3_600_000 };
+
+/** Says where something failed. */
+export class PhaseError extends Error {
+  constructor(
+    readonly phase: CompactionPhase,
+    override readonly cause: unknown,
+  ) {
+    super(phase);
+  }
+}
+
+export async function during<T>(phase: CompactionPhase, work: () => Promise<T> | T): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new PhaseError(phase, error);
+  }
+}
+
+/**
+ * Calls a function of the application's own. One that does not listen to the signal is not waited for, and none longer than
+ * the limit: a call that hangs would hold the session for ever.
+ */
+export function limited<T>(
+  what: string,
+  timeoutMs: number,
+  info: CompactionInfo,
+  work: (info: CompactionInfo) => Promise<T> | T,
+): Promise<T> {
+  const late = new AbortController();
+  const signal = AbortSignal.any([info.signal, late.signal]);
+  const timer = setTimeout(() => late.abort(new Error(`${what} has taken longer than ${timeoutMs} ms.`)), timeoutMs);
+  const result = new Promise<T>((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    if (signal.aborted) return stop();
+    signal.addEventListener('abort', stop, { once: true });
+    (async () => work({ ...info, signal }))().then(resolve, reject);
+  });
+  return result.finally(() => clearTimeout(timer));
+}
+
+/** @param count how often in a row. @param now by the store's clock */
+export function toFailure(
+  phase: CompactionPhase,
+  error: unknown,
+  count: number,
+  now: number,
+  backoff: RetrySettings['backoff'] = BACKOFF,
+): CompactionFailure {
+  const retryAt = new Date(now + backoffMs({ attempts: 0, backoff }, count)).toISOString();
+  return { phase, message: readable(toErrorRecord(error).message), count, retryAt };
+}
+
+/** What every store gives back unchanged. */
+function readable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cs}]/gu, ' ');
+}

@@ -1,0 +1,185 @@
+import { type CheckpointStore } from '../checkpoint/checkpoint.store.js';
+import { isPlainObject } from '../common/json.js';
+import { mintId } from '../common/ids.js';
+import { InvalidInputError } from '../common/sessions.error.js';
+import { addUsage, type TokenUsage, toTokenUsage } from '../orchestration/token-usage.js';
+import { type StateStore } from '../state/state.store.js';
+import { type CompactionEvent } from './compaction-events.js';
+import { during, limited } from './compaction-failure.js';
+import { type CompactionInfo, type CompactionPolicy } from './compaction-policy.js';
+import { countedFrom, countedTurnsOf, keptOf, mostKept } from './compaction-thresholds.js';
+import { type ConversationLog } from './conversation.store.js';
+import { type ConversationHead } from './conversation-head.js';
+import { type ConversationHeads } from './conversation-heads.js';
+import { type HeldHead } from './held-head.js';
+import { type Message, type MessageSpan } from './message.js';
+import { type MessageTokens } from './message-tokens.js';
+import { withSpent } from './spent-usage.js';
+import { readUncompacted, type SpeakersCheckpoints, type Uncompacted } from './uncompacted.js';
+
+export interface RunParts {
+  readonly adapter: {
+    readonly state: StateStore;
+    readonly conversations: ConversationLog;
+    readonly checkpoints: CheckpointStore;
+  };
+  readonly tokens: MessageTokens;
+  /** Milliseconds that a call of `summarize` or `onCompact` may take. */
+  readonly timeoutMs: number;
+  readonly emit: (event: CompactionEvent) => void;
+}
+
+/** Whose conversation is compacted, and by whose rules. */
+export interface CompactionTask {
+  readonly sessionId: string;
+  readonly orchestrator: string;
+  readonly policy: CompactionPolicy;
+}
+
+/** What a command made of a conversation. */
+export interface CompactionResult {
+  /** How many messages went behind the summary; 0 when there was nothing to compact. */
+  readonly messages: number;
+  readonly summary: string | null;
+  readonly replaces: MessageSpan | null;
+  readonly usage: TokenUsage | null;
+}
+
+export const NOTHING: CompactionResult = { messages: 0, summary: null, replaces: null, usage: null };
+
+/** One compaction of one session, by the process that holds its head. */
+export class CompactionRun {
+  private readonly checkpoints: SpeakersCheckpoints = new Map();
+  private readonly info: CompactionInfo;
+  /** What summaries took, and the head does not say yet. */
+  private spent: TokenUsage | null = null;
+
+  constructor(
+    private readonly parts: RunParts,
+    private readonly task: CompactionTask,
+    private readonly heads: ConversationHeads,
+    private readonly held: HeldHead,
+    signal: AbortSignal,
+  ) {
+    const { sessionId, orchestrator } = task;
+    this.info = { sessionId, orchestrator, signal };
+  }
+
+  /**
+   * One summary after another, until what is left is to be kept.
+   * @param onBegin called once there is something to summarize
+   */
+  async compact(onBegin: () => void): Promise<CompactionResult> {
+    let result = NOTHING;
+    for (let more = true; more;) {
+      const startedAt = performance.now();
+      const [base, part] = await during('load', () => this.load());
+      if (part.replaced.length === 0) break;
+      if (result === NOTHING) onBegin();
+      const { text, usage } = await during('summarize', () => this.summarize(base, part.replaced));
+      const summary = summaryMessage(text, base, part.replaced, this.held.now());
+      await during('apply', () => this.apply(summary, text, usage, part));
+      const replaces = summary.replaces!;
+      const pass = { messages: part.replaced.length, summary: text, replaces, usage };
+      this.tellApplied(pass, startedAt);
+      result = joined(result, pass);
+      more = part.more;
+      // Whoever is next at it does it otherwise.
+      await this.held.archive().catch(() => undefined);
+    }
+    return result;
+  }
+
+  /** A head that also says what summaries took of which nothing came. */
+  readonly charged = (head: ConversationHead): ConversationHead =>
+    this.spent ? withSpent(head, this.task.orchestrator, this.spent) : head;
+
+  /** What the next summary is made of: the head that it goes on from, and what follows. */
+  private async load(): Promise<[ConversationHead, Uncompacted]> {
+    const { held, parts, checkpoints } = this;
+    const { sessionId, policy } = this.task;
+    const { conversations, checkpoints: store } = parts.adapter;
+    // What the present one stood for may have been taken back.
+    const base = held.head.takenBack === null ? held.head : await this.heads.earlier(sessionId, held.head);
+    const kept = (last: readonly Message[]): number => keptOf(last, policy, base, parts.tokens);
+    const most = mostKept(policy);
+    const part = await readUncompacted(conversations, store, sessionId, base.through, most, kept, checkpoints);
+    if (part.last !== null) held.confirm();
+    return [base, part];
+  }
+
+  private async summarize(
+    { summary }: ConversationHead,
+    replaced: readonly Message[],
+  ): Promise<{ text: string; usage: TokenUsage | null }> {
+    const { policy } = this.task;
+    const messages = summary ? [summary, ...replaced] : replaced;
+    const returned: unknown = await this.call('summarize', (info) => policy.summarize(messages, info));
+    const { text, usage } = isPlainObject(returned) ? returned : { text: returned };
+    const used = usage === undefined ? null : toTokenUsage(usage);
+    // It is spent, whatever comes of it.
+    if (used) this.spent = this.spent ? addUsage(this.spent, used) : used;
+    if (typeof text !== 'string' || text.trim() === '') {
+      throw new InvalidInputError('summarize', 'must return a text that is not empty, or { text, usage }.');
+    }
+    return { text, usage: used };
+  }
+
+  private async apply(summary: Message, text: string, usage: TokenUsage | null, part: Uncompacted): Promise<void> {
+    const { held, parts } = this;
+    const { orchestrator, policy } = this.task;
+    const { replaced, rest, more } = part;
+    const { through } = summary.replaces!;
+    const change: Partial<ConversationHead> = {
+      through,
+      summary,
+      ...(policy.onCompact ? {} : { shown: summary }),
+      failure: null,
+      takenBack: null,
+      // The pass after this one has the rest.
+      since: more ? through : countedFrom(policy, replaced.at(-1)!.position, rest, parts.tokens),
+      ...(more
+        ? {}
+        : { turns: { ...held.head.turns, ...countedTurnsOf(policy, orchestrator, this.checkpoints, rest) } }),
+    };
+    const compaction = {
+      number: held.head.number + 1,
+      summary: text,
+      replaces: summary.replaces!,
+      ...(usage ? { usage } : {}),
+    };
+    if (policy.onCompact) await this.call('onCompact', (info) => policy.onCompact?.(compaction, info));
+    await held.replace((head) => ({ ...this.charged(head), ...change }));
+    this.spent = null;
+  }
+
+  private call<T>(what: string, work: (info: CompactionInfo) => Promise<T> | T): Promise<T> {
+    return limited(what, this.parts.timeoutMs, this.info, work);
+  }
+
+  private tellApplied({ messages, replaces, usage }: CompactionResult, startedAt: number): void {
+    const { sessionId, orchestrator } = this.task;
+    this.parts.emit({
+      type: 'compaction-applied',
+      orchestrator,
+      sessionId,
+      number: this.held.head.number,
+      replaces: replaces!,
+      messages,
+      ...(usage ? { usage } : {}),
+      durationMs: Math.round(performance.now() - startedAt),
+    });
+  }
+}
+
+function summaryMessage(text: string, base: ConversationHead, replaced: readonly Message[], now: number): Message {
+  const through = replaced.at(-1)!.position;
+  const from = base.summary?.replaces?.from ?? replaced[0].position;
+  const createdAt = new Date(now).toISOString();
+  return { id: mintId(), position: through, role: 'system', content: text, createdAt, replaces: { from, through } };
+}
+
+function joined(before: CompactionResult, next: CompactionResult): CompactionResult {
+  const usage = before.usage && next.usage ? addUsage(before.usage, next.usage) : (next.usage ?? before.usage);
+  return { ...next, messages: before.messages + next.messages, usage };
+}

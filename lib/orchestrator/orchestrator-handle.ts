@@ -1,4 +1,4 @@
-import { type CompactionResult } from '../conversation/conversation-compactor.service.js';
+import { type CompactionResult } from '../conversation/compaction-run.js';
 import { type Session } from '../session/session.js';
 import { type SubmitOptions, type TurnInputLike, type WaitOptions } from '../turn/turn.inputs.js';
 import { type TurnResult } from '../turn/turn-result.js';

@@ -1,7 +1,7 @@
 import { type Message, type SessionsAdapter, type StateDocument, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { CompactionBusyError } from '../../lib/conversation/compaction.errors.js';
 import { type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
-import { type ConversationHead, headName } from '../../lib/conversation/conversation-head.js';
+import { type ConversationHead } from '../../lib/conversation/conversation-head.js';
 import { eventually } from '../support/eventually.js';
 import { gate, LASTING_STORES, rejection } from '../support/running-application.js';
 import { headOf, listing, readThroughHead, speak, startProcess, task } from './compactors.js';
@@ -108,11 +108,17 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     const { compactor } = await startProcess(adapter, { adapter: { state }, leaseMs: LEASE_MS });
     await speak(adapter, 's', 1, 6);
     const { free, summarize } = slow();
-    const compacting = compactor.compact(task('s', { summarize }));
+    const summarized = gate();
+    const telling = async (...args: Parameters<typeof summarize>): Promise<string> => {
+      const summary = await summarize(...args);
+      summarized.open();
+      return summary;
+    };
+    const compacting = compactor.compact(task('s', { summarize: telling }));
     await renewing.pass();
     free.open();
-    // The head before is kept by now.
-    await eventually(() => adapter.state.get({ ...headName(0), sessionId: 's' }));
+    // The summary is to be applied by now.
+    await summarized.pass();
     await new Promise(setImmediate);
     answered.open();
     expect(await compacting).toMatchObject({ messages: 4 });

@@ -80,19 +80,22 @@ describe('MessageTokens', () => {
     expect(tokens.of({ id: 'x', role: 'user', content: 'abcd' })).toBe(none + 4);
   });
 
-  it('BOT-40 remembers no more than 10,000 counts', () => {
+  it('BOT-40 remembers the counts of 50,000 messages, and no more than 100,000', () => {
     const counter = jest.fn(perCharacter);
     const tokens = new MessageTokens(counter);
     const nth = (position: number) =>
       ({ id: `${position}`, role: 'user', content: 'a', position, createdAt: 'then' }) as const;
-    for (let i = 1; i <= 10_000; i += 1) tokens.of(nth(i));
-    tokens.of(nth(1));
-    tokens.of(nth(10_001));
-    counter.mockClear();
-    tokens.of(nth(1));
-    expect(counter).toHaveBeenCalledTimes(0);
-    tokens.of(nth(2));
-    expect(counter).toHaveBeenCalledTimes(1);
+    const countedAnew = (from: number, through: number): number => {
+      counter.mockClear();
+      for (let i = from; i <= through; i += 1) tokens.of(nth(i));
+      return counter.mock.calls.length;
+    };
+    expect(countedAnew(1, 50_000)).toBe(50_000);
+    expect(countedAnew(1, 50_000)).toBe(0);
+    // What is asked for now and then stays.
+    expect(countedAnew(50_001, 90_000) + countedAnew(1, 1) + countedAnew(90_001, 140_000)).toBe(90_000);
+    expect(countedAnew(1, 1)).toBe(0);
+    expect(countedAnew(2, 2)).toBe(1);
   });
 
   it.each([NaN, -1, Infinity, '3', undefined])('BOT-40 refuses a counter that returns %p', (count) => {

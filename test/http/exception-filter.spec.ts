@@ -22,6 +22,7 @@ import {
   OrchestratorDriftError,
   OrchestratorResultError,
   StateSchemaError,
+  TurnStoppedError,
   SessionBusyError,
   SessionConflictError,
   SessionIdMissingError,
@@ -116,6 +117,7 @@ const TABLE: readonly [SessionsError, number, string, object?][] = [
   [new UnknownIntentError('desk', 'refund', [SECRET]), 500, 'UNKNOWN_INTENT', INTERNAL],
   [new OrchestratorResultError('desk', SECRET), 500, 'ORCHESTRATOR_RESULT', INTERNAL],
   [new StateSchemaError('desk', 'state.at', SECRET), 500, 'STATE_SCHEMA', INTERNAL],
+  [new TurnStoppedError('shutdown'), 500, 'TURN_STOPPED', INTERNAL],
   [
     new StoreUnavailableError(SECRET, { cause: new Error(SECRET) }),
     503,

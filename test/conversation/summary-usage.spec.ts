@@ -1,0 +1,100 @@
+import {
+  defineOrchestrator,
+  InvalidInputError,
+  type OrchestratorDefinition,
+  reply,
+  TurnFailedError,
+  type TurnReport,
+} from 'nestjs-agent-sessions';
+import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+
+const USAGE = { promptTokens: 90, completionTokens: 10, totalTokens: 100 };
+
+/** Its summaries take a hundred tokens each; given a list, each takes the next text from there. */
+function deskOf(name: string, texts: string[] = []): OrchestratorDefinition {
+  return defineOrchestrator({
+    name,
+    // By command only.
+    compaction: { keep: 0, summarize: () => ({ text: texts.shift() ?? 'summary', usage: USAGE }) },
+    intents: {
+      answer: ({ input }) => {
+        if (input.text === 'fail') throw new Error('not today');
+        return reply(`re ${input.text}`);
+      },
+    },
+  });
+}
+
+describe.each(LIVE_STORES)('what summaries take, over $name', ({ open }) => {
+  async function start(...desks: OrchestratorDefinition[]) {
+    const app = await startApplication({ adapter: open(), orchestrators: desks, turns: { retry: { attempts: 1 } } });
+    const sessionId = await app.session();
+    const reportOf = async (id: string): Promise<TurnReport> =>
+      (await app.turns.get(id))?.report as unknown as TurnReport;
+    return {
+      ...app,
+      sessionId,
+      reportOf,
+      say: async (name: string, text = 'hi', to = sessionId): Promise<TurnReport> =>
+        reportOf((await app.handle({ name }).execute(text, { sessionId: to })).id),
+      compact: (name: string) => app.handle({ name }).command('compact', { sessionId }),
+    };
+  }
+
+  it('BOT-09 BOT-41 of every pass it is in the report of the next turn that settles, once, and in no failed one', async () => {
+    const { adapter, sessionId, say, compact, handle, reportOf } = await start(deskOf('desk'));
+    expect((await say('desk')).usage).toBeUndefined();
+    const said = Array.from({ length: 450 }, (_, n) => ({ id: `m${n}`, role: 'user' as const, content: `${n}` }));
+    await adapter.conversations.append(sessionId, said);
+    expect(await compact('desk')).toMatchObject({ messages: 452, usage: { totalTokens: 300 } });
+
+    const failed = await rejection(handle({ name: 'desk' }).execute('fail', { sessionId }), TurnFailedError);
+    expect((await reportOf(failed.turnId)).usage).toBeUndefined();
+    const report = await say('desk');
+    expect(report).toMatchObject({
+      usage: { promptTokens: 270, completionTokens: 30, totalTokens: 300, summarizer: { totalTokens: 300 } },
+      compaction: { status: 'applied', usage: { totalTokens: 300 } },
+    });
+    const next = await say('desk');
+    expect(next.usage).toBeUndefined();
+    expect(next.compaction).toBeUndefined();
+    await compact('desk');
+    expect(await say('desk')).toMatchObject({ usage: { summarizer: { totalTokens: 100 } } });
+  });
+
+  it('BOT-09 BOT-44 what a summary took that came to nothing is counted, too', async () => {
+    const { say, compact } = await start(deskOf('desk', ['  ', 'summary']));
+    await say('desk');
+    const failure = await compact('desk').catch((error: unknown) => error);
+    expect((failure as Error).cause).toBeInstanceOf(InvalidInputError);
+    expect(await say('desk')).toMatchObject({
+      usage: { summarizer: { totalTokens: 100 } },
+      compaction: { status: 'failed', failures: 1 },
+    });
+    await compact('desk');
+    expect(await say('desk')).toMatchObject({ usage: { summarizer: { totalTokens: 100 } } });
+  });
+
+  it('BOT-09 BOT-52 only the orchestrator that had it done reports it', async () => {
+    const { say, compact } = await start(deskOf('desk'), deskOf('other'));
+    await say('desk');
+    await say('other');
+    await compact('desk');
+    expect((await say('other')).usage).toBeUndefined();
+    expect(await say('desk')).toMatchObject({ usage: { summarizer: { totalTokens: 100 } } });
+    expect((await say('other')).usage).toBeUndefined();
+  });
+
+  it('BOT-09 BOT-25 neither an undo nor a fork has it reported again', async () => {
+    const { say, compact, handle, sessionId } = await start(deskOf('desk'));
+    const desk = handle({ name: 'desk' });
+    await say('desk', 'one');
+    await say('desk', 'two');
+    await compact('desk');
+    expect(await say('desk', 'three')).toMatchObject({ usage: { summarizer: { totalTokens: 100 } } });
+    const { id: fork } = await desk.fork(sessionId, {});
+    expect((await say('desk', 'four', fork)).usage).toBeUndefined();
+    await desk.undo(sessionId);
+    expect((await say('desk', 'four')).usage).toBeUndefined();
+  });
+});

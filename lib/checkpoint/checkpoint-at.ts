@@ -12,13 +12,12 @@ export async function checkpointAt(
   sessionId: string,
   turnIndex?: number,
 ): Promise<Checkpoint> {
-  const found = await checkpoints.load(orchestrator, sessionId, turnIndex);
-  if (found) return found;
-  const latest = await checkpoints.load(orchestrator, sessionId);
-  if (turnIndex !== undefined && latest && latest.turnIndex > turnIndex) {
-    throw new CheckpointPrunedError(orchestrator, sessionId, turnIndex);
-  }
-  throw new CheckpointNotFoundError(orchestrator, sessionId, turnIndex);
+  const found =
+    turnIndex === undefined
+      ? await checkpoints.load(orchestrator, sessionId)
+      : await reached(checkpoints, { orchestrator, sessionId, turnIndex }, turnIndex);
+  if (!found) throw new CheckpointNotFoundError(orchestrator, sessionId, turnIndex);
+  return found;
 }
 
 /**
@@ -26,16 +25,29 @@ export async function checkpointAt(
  * it, which an undo does not.
  * @throws CheckpointPrunedError when that is not known any more
  */
-export async function turnAfter(
-  checkpoints: CheckpointStore,
-  { orchestrator, sessionId, turnIndex }: Checkpoint,
-): Promise<string | null> {
-  for (let index = turnIndex + 1; ; index += 1) {
-    const next = await checkpoints.load(orchestrator, sessionId, index);
-    if (next?.turnId !== undefined && next.parent === index - 1) return next.turnId;
-    if (next) continue;
-    const latest = await checkpoints.load(orchestrator, sessionId);
-    if (latest && latest.turnIndex >= index) throw new CheckpointPrunedError(orchestrator, sessionId, turnIndex);
-    return null;
+export async function turnAfter(checkpoints: CheckpointStore, checkpoint: Checkpoint): Promise<string | null> {
+  for (let index = checkpoint.turnIndex + 1; ; index += 1) {
+    const next = await reached(checkpoints, checkpoint, index);
+    if (!next) return null;
+    if (next.turnId !== undefined && next.parent === index - 1) return next.turnId;
   }
+}
+
+/**
+ * The checkpoint at an index; `null` when it has not come so far.
+ * @throws CheckpointPrunedError when it is not kept any more
+ */
+async function reached(
+  checkpoints: CheckpointStore,
+  { orchestrator, sessionId, turnIndex }: Pick<Checkpoint, 'orchestrator' | 'sessionId' | 'turnIndex'>,
+  index: number,
+): Promise<Checkpoint | null> {
+  const found = await checkpoints.load(orchestrator, sessionId, index);
+  if (found) return found;
+  const latest = await checkpoints.load(orchestrator, sessionId);
+  if (!latest || latest.turnIndex < index) return null;
+  // It may have come between the two.
+  const late = await checkpoints.load(orchestrator, sessionId, index);
+  if (late) return late;
+  throw new CheckpointPrunedError(orchestrator, sessionId, turnIndex);
 }

@@ -1,0 +1,59 @@
+import {
+  type Checkpoint,
+  CheckpointNotFoundError,
+  CheckpointPrunedError,
+  type CheckpointStore,
+  memoryAdapter,
+  SessionStore,
+} from 'nestjs-agent-sessions';
+import { checkpointAt, turnAfter } from '../../lib/checkpoint/checkpoint-at.js';
+import { rejection } from '../support/running-application.js';
+
+describe('a checkpoint that comes between two reads', () => {
+  const common = { orchestrator: 'desk', state: {}, lastRoute: [], signature: 's', version: '1', summarizedThrough: 0 };
+
+  /** A session whose checkpoint at the index comes right after somebody has looked for it. */
+  async function racing(
+    index: number,
+  ): Promise<{ store: CheckpointStore; sessionId: string; append: (n: number) => Promise<Checkpoint> }> {
+    const { checkpoints, sessions } = memoryAdapter();
+    const { id: sessionId } = await new SessionStore(sessions).create({ userId: 'ann' });
+    const append = (turnIndex: number): Promise<Checkpoint> => {
+      const parent = turnIndex === 0 ? {} : { parent: turnIndex - 1 };
+      return checkpoints.append({ ...common, ...parent, sessionId, turnIndex, turnId: `turn ${turnIndex}` }, 'all');
+    };
+    for (let n = 0; n < index; n += 1) await append(n);
+    let came = false;
+    const load: CheckpointStore['load'] = async (orchestrator, session, wanted) => {
+      const found = await checkpoints.load(orchestrator, session, wanted);
+      if (wanted === index && !came) {
+        came = true;
+        await append(index);
+      }
+      return found;
+    };
+    return { store: { load } as CheckpointStore, sessionId, append };
+  }
+
+  it('BOT-25 is taken for what it is, and not for one that was pruned', async () => {
+    const { store, sessionId } = await racing(1);
+    const first = await checkpointAt(store, 'desk', sessionId, 0);
+    expect(await turnAfter(store, first)).toBe('turn 1');
+    const other = await racing(3);
+    expect(await checkpointAt(other.store, 'desk', other.sessionId, 3)).toMatchObject({ turnId: 'turn 3' });
+  });
+
+  it('BOT-25 one that never was is not found, one that is not kept any more is pruned', async () => {
+    const { checkpoints, sessions } = memoryAdapter();
+    const { id: sessionId } = await new SessionStore(sessions).create({ userId: 'ann' });
+    await rejection(checkpointAt(checkpoints, 'desk', sessionId), CheckpointNotFoundError);
+    for (let turnIndex = 0; turnIndex < 4; turnIndex += 1) {
+      await checkpoints.append({ ...common, sessionId, turnIndex }, 2);
+    }
+    await rejection(checkpointAt(checkpoints, 'desk', sessionId, 4), CheckpointNotFoundError);
+    await rejection(checkpointAt(checkpoints, 'desk', sessionId, 1), CheckpointPrunedError);
+    const kept = await checkpointAt(checkpoints, 'desk', sessionId, 2);
+    await rejection(turnAfter(checkpoints, { ...kept, turnIndex: 0 }), CheckpointPrunedError);
+    expect(await turnAfter(checkpoints, { ...kept, turnIndex: 3 })).toBeNull();
+  });
+});

@@ -91,7 +91,7 @@ describe.each(DATABASES)('the entities: %s', (_, options) => {
   /** `table.column`, with `?` where it may be null and `key` where it is part of the primary key. */
   async function columnsMade(): Promise<string[]> {
     const rows = await dataSource.query<{ of: string; name: string; nullable: unknown; is_key: unknown }[]>(
-      dataSource.options.type === 'better-sqlite3' ? COLUMNS_OF_FILE : COLUMNS_OF_SERVER,
+      COLUMNS[dataSource.options.type as keyof typeof COLUMNS],
     );
     return rows
       .filter(({ of, name }) => !NOT_IN_ENTITIES.includes(of) && !NOT_IN_ENTITIES.includes(name))
@@ -128,10 +128,18 @@ const COLUMNS_OF_FILE = `
   FROM sqlite_master AS made, pragma_table_info(made.name) AS info
   WHERE made.type = 'table' AND made.name LIKE '${TABLE_PREFIX}%'`;
 
-const COLUMNS_OF_SERVER = `
+const COLUMNS_OF_POSTGRES = `
   SELECT of.table_name AS of, of.column_name AS name, CASE of.is_nullable WHEN 'YES' THEN 1 END AS nullable, (
     SELECT 1 FROM information_schema.key_column_usage AS part
     WHERE part.table_schema = of.table_schema AND part.table_name = of.table_name AND part.column_name = of.column_name
-      AND (part.constraint_name = 'PRIMARY' OR part.constraint_name LIKE '%pkey')
+      AND part.constraint_name LIKE '%pkey'
   ) AS is_key
   FROM information_schema.columns AS of WHERE of.table_name LIKE '${TABLE_PREFIX}%'`;
+
+// Joins of its information schema look at every table of the server, which the other tests fill.
+const COLUMNS_OF_MYSQL = `
+  SELECT table_name AS of, column_name AS name, CASE is_nullable WHEN 'YES' THEN 1 END AS nullable,
+    CASE column_key WHEN 'PRI' THEN 1 END AS is_key
+  FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name LIKE '${TABLE_PREFIX}%'`;
+
+const COLUMNS = { 'better-sqlite3': COLUMNS_OF_FILE, postgres: COLUMNS_OF_POSTGRES, mysql: COLUMNS_OF_MYSQL };

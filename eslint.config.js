@@ -35,5 +35,19 @@ export default tseslint.config(
       ],
     },
   },
+  {
+    // It runs where there is neither Nest nor Node: only the types of the rest.
+    files: ['lib/client/**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            { regex: '^(?!\\./)', message: 'Only types, and what is in this folder.', allowTypeImports: true },
+          ],
+        },
+      ],
+    },
+  },
   prettier,
 );

@@ -13,7 +13,7 @@ export function fillStatements(sql: PopulationSql, filledAt: number, numbers: st
       ${sql.surfaces}, ${sql.metadata}, 3 FROM ${numbers}`,
     `agent_session_surface SELECT 'phone-' || n, ${sql.id} FROM ${numbers}`,
     `agent_session_surface SELECT 'mail-' || n, ${sql.id} FROM ${numbers} WHERE n % 2 = 1`,
-    `agent_lane SELECT ${sql.id}, 2, 0, ${fence}, NULL, NULL, NULL, NULL, 0, NULL FROM ${numbers}`,
+    `agent_lane SELECT ${sql.id}, 2, 0, ${fence}, NULL, NULL, NULL, NULL, 0, NULL, NULL FROM ${numbers}`,
     `agent_turn (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, request_hash, status,
       failures, turn_index, reply, accepted_at, started_at, settled_at, settled_fence)
       SELECT ${turn}, ${sql.id}, 1, '${ORCHESTRATOR}', '${VERSION}', ${sql.request}, '{}', '${FIRST_KEY}', '${FIRST_HASH}',

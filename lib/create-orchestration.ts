@@ -17,12 +17,12 @@ import { type StepPlan } from './orchestration/step-plan.js';
 import { type StepPredicateHandler, StepPredicates } from './orchestration/step-predicates.js';
 import { StepSequencer } from './orchestration/step-sequencer.service.js';
 import {
-  isStateStore,
+  isDocumentStore,
   isStorageProvider,
   type StorageProvider,
   StorageProviderState,
 } from './orchestration/storage-provider.js';
-import { type StateStore } from './state/state.store.js';
+import { type DocumentStore } from './state/state.store.js';
 import { memoryAdapter } from './store/memory/memory-adapter.js';
 
 class CleanupOptions {
@@ -41,8 +41,8 @@ class CleanupOptions {
 export class OrchestrationStateManagerOptions extends OrchestrationStateOptions {
   /** `adapter.state` of an adapter, or any object with get, set and delete. Default: this process's memory. */
   @Optional()
-  @Must((value) => isStateStore(value) || isStorageProvider(value), 'must have the methods get, set and delete.')
-  storageProvider?: StateStore | StorageProvider;
+  @Must((value) => isDocumentStore(value) || isStorageProvider(value), 'must have the methods get, set and delete.')
+  storageProvider?: DocumentStore | StorageProvider;
 
   /** Part of stored keys. Default `orchestration-state`. */
   @Optional()
@@ -83,7 +83,7 @@ export function createOrchestrationStateManager(
     ...states
   } = check(OrchestrationStateManagerOptions, options, 'options');
   const { enabled = true, intervalMs = 300_000 } = check(CleanupOptions, cleanup, 'options.cleanup');
-  const store = isStateStore(storageProvider) ? storageProvider : new StorageProviderState(storageProvider);
+  const store = isDocumentStore(storageProvider) ? storageProvider : new StorageProviderState(storageProvider);
   const events = new OrchestrationEvents();
   const settings = orchestrationSettings(storageNamespace, states, secondsOfEnvironment);
   const agents = new OrchestrationAgents(orchestrationParts(store, settings, events));

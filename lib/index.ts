@@ -1,5 +1,5 @@
 // The module
-export { type FeatureRef } from './sessions.feature.js';
+export { type FeatureOptions, type FeatureRef } from './sessions.feature.js';
 export { SessionsModule } from './sessions.module.js';
 export {
   BackoffOptions,
@@ -149,7 +149,13 @@ export {
   type StepInfo,
   type TurnContext,
   TurnContextFactory,
+  type TurnFlowState,
+  type TurnModules,
+  type TurnTask,
+  type TurnTaskState,
+  type TurnToolEntryOptions,
   type TurnTools,
+  type TurnToolState,
   type TurnUsage,
   type WaitForOptions,
 } from './orchestrator/turn-context.js';
@@ -199,7 +205,43 @@ export {
   type SessionManagerDefinition,
 } from './state/session-manager-feature.js';
 export { type ManagedSession, SessionManager, type SessionManagerOptions } from './state/session-manager.js';
-export { StateConflictError } from './state/state.errors.js';
+export { StateConflictError, StateResetError } from './state/state.errors.js';
+
+// State of sessions, and its control plane
+export {
+  type BuiltInState,
+  type ExportedState,
+  SessionStateService,
+  type StateRedactor,
+} from './state/session-state.service.js';
+export {
+  SessionStateModule,
+  type StateClearing,
+  type StateCompaction,
+  type StateCompactionOptions,
+  type StateDataPage,
+  type StateDescription,
+  type StateModule,
+  type StateModuleName,
+} from './state/state-module.js';
+export { ConversationState, MessageQuery, MessageWindow } from './state/conversation-state.js';
+export { type ToolEntry, ToolEntryOptions, ToolQuery, ToolSetOptions, ToolState } from './state/tool-state.js';
+export { type Task, type TaskHistoryEntry, type TaskState } from './state/task.js';
+export { TaskConflictError, TaskNotFoundError, TaskTransitionError } from './state/task.errors.js';
+export { NewTask, TaskQuery, TaskStates, TaskTransitionOptions } from './state/task-states.js';
+export { type FlowCheckpoint, FlowQuery, FlowSaveOptions, FlowState, FlowVersionQuery } from './state/flow-state.js';
+export { type StatePage } from './state/state-data.js';
+export { StateOptions } from './state/state.settings.js';
+export * from './state/state-report.js';
+export {
+  COMPACTION_STRATEGIES,
+  type CompactionStrategy,
+  CompactStateRequest,
+  DescribeStateRequest,
+  ResetStateRequest,
+  StateRequest,
+} from './state/state-request.js';
+export { StateModuleDisabledError } from './state/state.errors.js';
 
 // Checkpoints and the conversation
 export {
@@ -229,7 +271,12 @@ export {
   type Summary,
 } from './conversation/compaction-policy.js';
 export { type CompactionEvent } from './conversation/compaction-events.js';
-export { CompactionBusyError, CompactionFailedError, type CompactionPhase } from './conversation/compaction.errors.js';
+export {
+  CompactionBusyError,
+  CompactionFailedError,
+  CompactionNotConfiguredError,
+  type CompactionPhase,
+} from './conversation/compaction.errors.js';
 export { type CompactionResult } from './conversation/compaction-run.js';
 export { type TokenCounter } from './conversation/token-counter.js';
 
@@ -248,6 +295,11 @@ export { SessionGuard } from './http/session.guard.js';
 export { type RequiredTool, RequireTool } from './http/tool.decorators.js';
 export { ToolGuard } from './http/tool.guard.js';
 export { type SessionsErrorBody, SessionsExceptionFilter } from './http/sessions-exception.filter.js';
+export { STATE_CAPABILITIES, type StateCapability } from './http/state/state-access.js';
+export { SessionsControllersOptions, StateControllerOptions } from './http/state/state-controller.options.js';
+export { type StateErrorBody } from './http/state/state-error-body.js';
+export { type StateEvent, StateEvents } from './http/state/state-events.js';
+export * from './http/state/state-http.errors.js';
 
 // Stores: the memory one, and the ports that every store implements
 export {
@@ -259,6 +311,8 @@ export { type SessionsAdapter } from './sessions.adapter.js';
 export * as sessionLifecycle from './session/session.lifecycle.js';
 export { workerOf } from './turn/lane.js';
 export { interruptedMessages } from './turn/user-message.js';
+export { writtenNamespaces } from './turn/written-namespaces.js';
+export { CONVERSATION_NAMESPACE } from './conversation/conversation-head.js';
 export {
   type AtomicSessionStoreAdapter,
   type CreatedSession,

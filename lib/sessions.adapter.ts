@@ -62,8 +62,8 @@ const PORTS = {
   hints: ['subscribe'],
   events: ['append', 'read', 'last', 'deleteExpired'],
   checkpoints: ['load', 'append', 'history', 'list', 'prune', 'delete'],
-  conversations: ['append', 'window', 'page'],
-  state: ['get', 'set', 'append', 'delete', 'deleteExpired', 'evictIdle'],
+  conversations: ['append', 'window', 'page', 'sessions'],
+  state: ['get', 'set', 'append', 'delete', 'deleteExpired', 'evictIdle', 'list', 'count', 'reset'],
   leases: ['acquire', 'renew', 'release'],
 } as const satisfies { [Port in keyof SessionsAdapter]?: readonly (keyof SessionsAdapter[Port])[] };
 

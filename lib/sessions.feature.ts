@@ -1,4 +1,4 @@
-import { type FactoryProvider, type Provider } from '@nestjs/common';
+import { type FactoryProvider, type Provider, type Type } from '@nestjs/common';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { isStepPlan } from './orchestration/define-step-plan.js';
 import { type StepPlan } from './orchestration/step-plan.js';
@@ -10,28 +10,71 @@ import {
   type SessionManagerDefinition,
   sessionManagerProvider,
 } from './state/session-manager-feature.js';
+import { isStateModuleClass, type StateModule } from './state/state-module.js';
 
-/** What `forFeature` takes: orchestrators, step plans of agents that are none, and session managers. */
+/** What `forFeature` takes in a list: orchestrators, step plans of agents that are none, and session managers. */
 export type FeatureRef = OrchestratorRef | StepPlan | SessionManagerDefinition;
 
+/** What `forFeature` takes, by kind. */
+export interface FeatureOptions {
+  readonly orchestrators?: readonly OrchestratorRef[];
+  readonly plans?: readonly StepPlan[];
+  readonly sessionManagers?: readonly SessionManagerDefinition[];
+  /** Classes with `@SessionStateModule()`. */
+  readonly stateModules?: readonly Type<StateModule>[];
+}
+
+const KINDS: readonly string[] = ['orchestrators', 'plans', 'sessionManagers', 'stateModules'];
+
 /** @throws SessionsConfigurationError for something that is none of these */
-export function featureProviders(features: readonly FeatureRef[]): {
+export function featureProviders(features: readonly FeatureRef[] | FeatureOptions): {
   readonly own: Provider[];
   readonly exported: FactoryProvider[];
 } {
+  const { items, stateModules } = isList(features) ? { items: features, stateModules: [] } : byKind(features);
   const orchestrators: OrchestratorRef[] = [];
   const plans: StepPlan[] = [];
   const managers: SessionManagerDefinition[] = [];
-  for (const [index, item] of features.entries()) {
+  for (const [index, item] of items.entries()) {
+    if (isStateModuleClass(item)) throw misplaced(item.name);
     if (typeof item === 'function' || isOrchestratorDefinition(item)) orchestrators.push(item);
     else if (isStepPlan(item)) plans.push(item);
     else if (isSessionManagerDefinition(item)) managers.push(item);
     else throw strange(item, index);
   }
   return {
-    own: [{ provide: OrchestratorFeature, useValue: new OrchestratorFeature(orchestrators, plans, managers) }],
+    own: [
+      { provide: OrchestratorFeature, useValue: new OrchestratorFeature(orchestrators, plans, managers, stateModules) },
+    ],
     exported: [...orchestrators.map(handleProvider), ...managers.map(sessionManagerProvider)],
   };
+}
+
+function isList(features: readonly FeatureRef[] | FeatureOptions): features is readonly FeatureRef[] {
+  return Array.isArray(features);
+}
+
+function byKind(options: FeatureOptions): { items: readonly FeatureRef[]; stateModules: readonly Type<StateModule>[] } {
+  const unknown = Object.keys(options).find((key) => !KINDS.includes(key));
+  if (unknown !== undefined) {
+    throw new SessionsConfigurationError(
+      `SessionsModule.forFeature: ${unknown} is not a known key; there are ${KINDS.join(', ')}.`,
+    );
+  }
+  const { orchestrators = [], plans = [], sessionManagers = [], stateModules = [] } = options;
+  const stranger = stateModules.findIndex((item) => !isStateModuleClass(item));
+  if (stranger !== -1) {
+    throw new SessionsConfigurationError(
+      `SessionsModule.forFeature: stateModules[${stranger}] is no class with @SessionStateModule().`,
+    );
+  }
+  return { items: [...orchestrators, ...plans, ...sessionManagers], stateModules };
+}
+
+function misplaced(name: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `SessionsModule.forFeature: ${name} is a state module; list it in forFeature({ stateModules: [${name}] }).`,
+  );
 }
 
 function strange(item: unknown, index: number): SessionsConfigurationError {

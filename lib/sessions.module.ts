@@ -2,7 +2,8 @@ import { inspect } from 'node:util';
 import { type DynamicModule, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { SessionsConfigurationError } from './common/sessions.error.js';
-import { type FeatureRef, featureProviders } from './sessions.feature.js';
+import { sessionsControllers } from './sessions.controllers.js';
+import { type FeatureOptions, type FeatureRef, featureProviders } from './sessions.feature.js';
 import {
   PROCESS_ROLES,
   type SessionsModuleAsyncOptions,
@@ -28,8 +29,8 @@ export class SessionsModule {
    * @throws SessionsConfigurationError at start-up, naming the option, its value and what is allowed
    */
   static forRoot(options: SessionsModuleOptions & SessionsModuleStatics = {}): DynamicModule {
-    const { isGlobal, role, ...rest } = options;
-    return assemble({ isGlobal, role }, [], [{ provide: SESSIONS_OPTIONS, useValue: rest }]);
+    const { isGlobal, role, controllers, ...rest } = options;
+    return assemble({ isGlobal, role, controllers }, [], [{ provide: SESSIONS_OPTIONS, useValue: rest }]);
   }
 
   /**
@@ -42,13 +43,14 @@ export class SessionsModule {
 
   /**
    * Registers orchestrators and provides a handle for each, see `@InjectOrchestrator`; registers step plans of other agents;
-   * and provides session managers, see `@InjectSessionManager`.
+   * provides session managers, see `@InjectSessionManager`; and registers state modules. A list of the first three, or each of its kind:
+   * `{ orchestrators, plans, sessionManagers, stateModules }`.
    *
-   * An orchestrator class may inject what the importing module's providers may. List it in `providers` as well when something else
+   * A class may inject what the importing module's providers may. List it in `providers` as well when something else
    * injects it or it has lifecycle hooks; that instance is then used.
    * @throws SessionsConfigurationError for something that is none of these
    */
-  static forFeature(features: readonly FeatureRef[]): DynamicModule {
+  static forFeature(features: readonly FeatureRef[] | FeatureOptions): DynamicModule {
     const { own, exported } = featureProviders(features);
     return {
       module: SessionsFeatureModule,
@@ -59,7 +61,7 @@ export class SessionsModule {
 }
 
 function assemble(
-  { isGlobal = false, role = 'both' }: SessionsModuleStatics,
+  { isGlobal = false, role = 'both', controllers }: SessionsModuleStatics,
   imports: ModuleMetadata['imports'] = [],
   options: Provider[],
 ): DynamicModule {
@@ -68,11 +70,13 @@ function assemble(
       `SessionsModule: The option role must be one of ${PROCESS_ROLES.join(', ')}. It is ${inspect(role)}.`,
     );
   }
+  const http = sessionsControllers(controllers);
   return {
     module: SessionsModule,
     global: isGlobal,
-    imports: [DiscoveryModule, ...imports],
-    providers: [...options, { provide: SESSIONS_ROLE, useValue: role }, ...SESSIONS_PROVIDERS],
+    imports: [DiscoveryModule, ...imports, ...http.imports],
+    controllers: http.controllers,
+    providers: [...options, { provide: SESSIONS_ROLE, useValue: role }, ...SESSIONS_PROVIDERS, ...http.providers],
     exports: PUBLIC_TOKENS,
   };
 }

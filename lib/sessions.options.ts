@@ -6,8 +6,10 @@ import { type IdGenerator } from './common/ids.js';
 import { OrchestrationStateOptions } from './orchestration/orchestration.settings.js';
 import { type TokenCounter } from './conversation/token-counter.js';
 import { type PrincipalResolver } from './http/principal.js';
+import { type SessionsControllersOptions } from './http/state/state-controller.options.js';
 import { isSeconds, MAX_SECONDS, SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { isSessionsAdapter, type SessionsAdapter } from './sessions.adapter.js';
+import { type StateOptions } from './state/state.settings.js';
 import { SURFACE_POLICIES, type SurfacePolicy } from './session/session.js';
 import { isTurnQueue, type TurnQueue } from './turn/turn-queue.js';
 import { WHEN_BUSY, type WhenBusy } from './turn/turn.js';
@@ -170,7 +172,7 @@ export class OrchestrationOptions extends OrchestrationStateOptions {
   @MustBeName()
   namespace?: string;
 
-  /** Whether the sweep removes expired state documents, and states beyond `maxSessions`. Default true. */
+  /** Whether the sweep removes states beyond `maxSessions`; what has expired goes in any case. Default true. */
   @Optional()
   @Must((value) => typeof value === 'boolean', 'must be a boolean.')
   cleanup?: boolean;
@@ -205,6 +207,9 @@ export class SessionsModuleOptions {
 
   @Allow()
   orchestration?: OrchestrationOptions;
+
+  @Allow()
+  state?: StateOptions;
 
   /** Who keeps a surface that two sessions of a user want: `move` (default) it, `reject` the second, or `share` it. */
   @Optional()
@@ -254,6 +259,8 @@ export interface SessionsModuleStatics {
   readonly isGlobal?: boolean;
   /** Default `both`. */
   readonly role?: ProcessRole;
+  /** HTTP of this package's own; each controller needs guards. Default: none. */
+  readonly controllers?: SessionsControllersOptions;
 }
 
 export interface SessionsOptionsFactory {

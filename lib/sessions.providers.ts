@@ -4,9 +4,12 @@ import { SchedulerRegistry } from '@nestjs/schedule';
 import { CheckpointStore } from './checkpoint/checkpoint.store.js';
 import { BackgroundWork } from './common/background-work.js';
 import { findProvider, lazily, provide } from './common/nest-providers.js';
+import { ConversationCompaction } from './conversation/conversation-compaction.service.js';
 import { ConversationCompactor } from './conversation/conversation-compactor.service.js';
+import { ConversationHeads } from './conversation/conversation-heads.js';
 import { MessageTokens } from './conversation/message-tokens.js';
 import { HttpConnections } from './http/http-connections.js';
+import { StateEvents } from './http/state/state-events.js';
 import { SessionsExceptionFilter } from './http/sessions-exception.filter.js';
 import { SessionGuard } from './http/session.guard.js';
 import { SessionSweeper } from './maintenance/session-sweeper.service.js';
@@ -20,7 +23,7 @@ import { StepSequencer } from './orchestration/step-sequencer.service.js';
 import { ToolGuard } from './http/tool.guard.js';
 import { OrchestratorCommands } from './orchestrator/orchestrator-commands.js';
 import { OrchestratorEvents } from './orchestrator/orchestrator-events.js';
-import { compactionTeller } from './orchestrator/compaction-parts.js';
+import { compactionTeller, onlySummarizer } from './orchestrator/compaction-parts.js';
 import { registerConversationCommands } from './orchestrator/conversation-commands.js';
 import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
@@ -37,7 +40,11 @@ import { type SessionsAdapter } from './sessions.adapter.js';
 import { SessionsLifecycle } from './sessions.lifecycle.js';
 import { type ProcessRole } from './sessions.options.js';
 import { resolveOptions, type SessionsSettings } from './sessions.settings.js';
+import { builtInModules, builtInState } from './state/built-in-modules.js';
+import { type BuiltInState, SessionStateService } from './state/session-state.service.js';
+import { StateModules } from './state/state-modules.js';
 import {
+  BUILT_IN_STATE,
   PRINCIPAL_RESOLVER,
   SESSIONS_ADAPTER,
   SESSIONS_OPTIONS,
@@ -70,6 +77,8 @@ export const PUBLIC_TOKENS = [
   OrchestrationService,
   OrchestrationEvents,
   OrchestratorEvents,
+  SessionStateService,
+  StateEvents,
   CheckpointStore,
   AffinityResolver,
   SessionGuard,
@@ -124,6 +133,24 @@ export const SESSIONS_PROVIDERS: Provider[] = [
     (agents: OrchestrationAgents, predicates: StepPredicates) => new OrchestrationService(agents, predicates),
   ),
 
+  provide(
+    SessionStateService,
+    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, BUILT_IN_STATE, StateModules],
+    (stores: SessionsAdapter, { state }: SessionsSettings, builtIn: BuiltInState, modules: StateModules) =>
+      new SessionStateService({ stores, modules, builtIn, redact: state.redact }),
+  ),
+  provide(
+    BUILT_IN_STATE,
+    [SESSIONS_ADAPTER, SESSIONS_SETTINGS],
+    (stores: SessionsAdapter, { state }: SessionsSettings) => builtInState(stores, state),
+  ),
+  provide(
+    StateModules,
+    [SESSIONS_ADAPTER, BUILT_IN_STATE, ConversationCompaction],
+    (stores: SessionsAdapter, builtIn: BuiltInState, compaction: ConversationCompaction) =>
+      new StateModules(builtInModules(stores, builtIn, compaction)),
+  ),
+
   provide(MessageTokens, [SESSIONS_SETTINGS], ({ tokenCounter }: SessionsSettings) => new MessageTokens(tokenCounter)),
   provide(
     ConversationCompactor,
@@ -145,6 +172,25 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   ),
 
   provide(
+    ConversationCompaction,
+    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, MessageTokens, ConversationCompactor, OrchestratorRegistry],
+    (
+      adapter: SessionsAdapter,
+      { state: { summarize } }: SessionsSettings,
+      tokens: MessageTokens,
+      compactor: ConversationCompactor,
+      registry: OrchestratorRegistry,
+    ) =>
+      new ConversationCompaction({
+        adapter,
+        tokens,
+        compactor,
+        summarizer: () => (summarize ? { orchestrator: null, summarize } : onlySummarizer(registry)),
+        orchestrators: () => registry.names(),
+      }),
+  ),
+
+  provide(
     OrchestratorCommands,
     [ConversationCompactor, OrchestratorRegistry, SessionStore],
     (compactor: ConversationCompactor, registry: OrchestratorRegistry, sessions: SessionStore) => {
@@ -157,7 +203,15 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   OrchestratorEvents,
   provide(
     OrchestratorExplorer,
-    [DiscoveryService, ModulesContainer, ModuleRef, OrchestratorRegistry, OrchestrationAgents, StepPredicates],
+    [
+      DiscoveryService,
+      ModulesContainer,
+      ModuleRef,
+      OrchestratorRegistry,
+      OrchestrationAgents,
+      StepPredicates,
+      StateModules,
+    ],
     (...args: ConstructorParameters<typeof OrchestratorExplorer>) => new OrchestratorExplorer(...args),
   ),
   provide(
@@ -173,6 +227,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       MessageTokens,
       ConversationCompactor,
       SESSIONS_ADAPTER,
+      SESSIONS_SETTINGS,
     ],
     (
       registry: OrchestratorRegistry,
@@ -184,10 +239,11 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       events: OrchestratorEvents,
       tokens: MessageTokens,
       compactor: ConversationCompactor,
-      { checkpoints, conversations }: SessionsAdapter,
+      { checkpoints, conversations, state }: SessionsAdapter,
+      { state: { modules, maxBytes } }: SessionsSettings,
     ) => {
       const contextFactory = lazily(() => findProvider(moduleRef, TurnContextFactory) ?? new TurnContextFactory());
-      const commands = new TurnCommands(checkpoints, conversations, agents);
+      const commands = new TurnCommands(checkpoints, conversations, new ConversationHeads(state), agents);
       return new OrchestratorRunner(registry, events, {
         sessions,
         contexts,
@@ -197,6 +253,8 @@ export const SESSIONS_PROVIDERS: Provider[] = [
         tokens,
         compactor,
         log: conversations,
+        state,
+        modules: { enabled: modules, maxBytes },
         commands,
         background: new BackgroundWork(),
       });
@@ -252,6 +310,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => principal),
   SessionGuard,
   ToolGuard,
+  StateEvents,
   HttpConnections,
   { provide: APP_FILTER, useClass: SessionsExceptionFilter },
   SessionsLifecycle,

@@ -20,6 +20,7 @@ import {
   TurnEventsOptions,
   TurnsOptions,
 } from './sessions.options.js';
+import { StateOptions, stateSettings, type StateSettings } from './state/state.settings.js';
 import { memoryAdapter } from './store/memory/memory-adapter.js';
 import { type TurnQueue } from './turn/turn-queue.js';
 import { type TurnEventSettings, type TurnSettings } from './turn/turn.settings.js';
@@ -36,6 +37,7 @@ export interface SessionsSettings {
   readonly queueByDefault: boolean;
   readonly sessions: SessionStoreSettings;
   readonly orchestration: OrchestrationSettings;
+  readonly state: StateSettings;
   readonly principal: PrincipalResolver;
   /** `null`: the default one, loaded when it is needed. */
   readonly tokenCounter: TokenCounter | null;
@@ -95,13 +97,14 @@ export function resolveOptions(
       events: eventsOf(turns.events),
       generateId,
     },
+    state: stateSettings(check(StateOptions, 'state', given.state)),
     principal: given.principal ?? requestUser,
     tokenCounter: given.tokenCounter ?? null,
   };
 }
 
-/** Left out is fine, `null` is not. */
-function check<T extends object>(type: new () => T, path: string, options: unknown = {}): T {
+/** Left out is fine, `null` is not. @throws SessionsConfigurationError */
+export function check<T extends object>(type: new () => T, path: string, options: unknown = {}): T {
   const checked = validateInput(type, options, path);
   if ('value' in checked) return checked.value;
   const { path: option, value, rule } = checked.problem;
@@ -134,7 +137,6 @@ function sweepOf(
     maxPerRun,
     expireAfterMs: toMs(expireAfterSeconds),
     purgeAfterMs: toMs(purgeAfterSeconds),
-    documents: cleanup,
     maxDocuments: cleanup && maxSessions !== undefined ? [{ namespace, keep: maxSessions }] : [],
     purgeTurnsAfterMs:
       purgeTurnsAfterSeconds === false ? undefined : Math.max(purgeTurnsAfterSeconds * 1000, idempotencyTtlMs),

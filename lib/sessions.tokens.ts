@@ -8,6 +8,8 @@ export const SESSIONS_SETTINGS = Symbol('agent-sessions:settings');
 export const SESSIONS_ADAPTER = Symbol('agent-sessions:adapter');
 /** What this process does with turns. */
 export const SESSIONS_ROLE = Symbol('agent-sessions:role');
+/** The package's state modules that are enabled. */
+export const BUILT_IN_STATE = Symbol('agent-sessions:built-in-state');
 /** The TurnQueue that rings for turns. */
 export const TURN_QUEUE = Symbol('agent-sessions:queue');
 /** Finds out whom a request speaks for. */

@@ -10,16 +10,15 @@ export const mintId: IdGenerator = () => randomBytes(16).toString('hex');
 /** What a session or turn id may look like: it ends up in keys, queries and URLs of every backend. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9._:@/+=~-]{0,199}$/;
 
+export const ID_RULE = 'must be 1 to 200 letters, digits or . _ : @ / + = ~ - and begin with a letter or digit.';
+
 /**
  * Checks an id that came from outside before it reaches a key or a query (NST-17).
  * @throws InvalidInputError
  */
 export function assertId(value: unknown, path: string): asserts value is string {
   if (!isId(value)) {
-    throw new InvalidInputError(
-      path,
-      'must be 1 to 200 letters, digits or . _ : @ / + = ~ - and begin with a letter or digit.',
-    );
+    throw new InvalidInputError(path, ID_RULE);
   }
 }
 

@@ -24,6 +24,15 @@ export function requirePeer(name: string): unknown {
   }
 }
 
+/** For what only adds something where the package can be loaded: `null` where it cannot. */
+export function optionalPeer(name: string): unknown {
+  try {
+    return require(name) as unknown;
+  } catch {
+    return null;
+  }
+}
+
 function explained(name: string, error: unknown): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   const missing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';

@@ -1,7 +1,7 @@
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type TokenUsage, type TokenUsageInput } from '../orchestration/token-usage.js';
-import { type HistoryWindow } from './history-window.js';
+import { type HistoryWindow, toHistoryWindow } from './history-window.js';
 import { type Message, type MessageSpan } from './message.js';
 
 const MAX_THRESHOLD = 1_000_000_000;
@@ -10,8 +10,10 @@ const MAX_KEEP = 1000;
 /** Whose conversation is summarized, and for whom. */
 export interface CompactionInfo {
   readonly sessionId: string;
-  /** Whose policy it is. */
-  readonly orchestrator: string;
+  /** Whose policy it is; `null`: nobody's, see the option `state.summarize`. */
+  readonly orchestrator: string | null;
+  /** How long the summary may be, where the control plane was asked for that. */
+  readonly summaryMaxTokens?: number;
   /** Aborted when the application stops, another process has taken the session over, or it took longer than a turn may. */
   readonly signal: AbortSignal;
 }
@@ -70,6 +72,11 @@ export interface CompactionPolicy extends CompactionOptions {
   readonly summarize: Summarizer;
   /** What the orchestrator's parts are given: between it and the summary there must be nothing. */
   readonly window: Required<HistoryWindow>;
+}
+
+/** Of a summary that the control plane was asked for: whatever the windows are. @param keep the last messages, which stay */
+export function requestedPolicy(summarize: Summarizer, keep: number): CompactionPolicy {
+  return { summarize, keep, window: toHistoryWindow('', ({ messages }) => messages) };
 }
 
 /** @throws SessionsConfigurationError naming the orchestrator and the field that is wrong, above all a missing summarizer (BOT-42) */

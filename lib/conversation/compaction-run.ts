@@ -34,6 +34,14 @@ export interface CompactionTask {
   readonly sessionId: string;
   readonly orchestrator: string;
   readonly policy: CompactionPolicy;
+  readonly request?: undefined;
+}
+
+/** What the control plane was asked for: who asked is told what came of it, and nobody else. A failure is not remembered. */
+export interface RequestedTask extends Omit<CompactionTask, 'orchestrator' | 'request'> {
+  /** Whose summarizer; `null`: nobody's. */
+  readonly orchestrator: string | null;
+  readonly request: Pick<CompactionInfo, 'summaryMaxTokens'>;
 }
 
 /** What a command made of a conversation. */
@@ -56,13 +64,13 @@ export class CompactionRun {
 
   constructor(
     private readonly parts: RunParts,
-    private readonly task: CompactionTask,
+    private readonly task: CompactionTask | RequestedTask,
     private readonly heads: ConversationHeads,
     private readonly held: HeldHead,
     signal: AbortSignal,
   ) {
-    const { sessionId, orchestrator } = task;
-    this.info = { sessionId, orchestrator, signal };
+    const { sessionId, orchestrator, request } = task;
+    this.info = { sessionId, orchestrator, signal, ...request };
   }
 
   /**
@@ -91,8 +99,10 @@ export class CompactionRun {
   }
 
   /** A head that also says what summaries took of which nothing came. */
-  readonly charged = (head: ConversationHead): ConversationHead =>
-    this.spent ? withSpent(head, this.task.orchestrator, this.spent) : head;
+  readonly charged = (head: ConversationHead): ConversationHead => {
+    const { orchestrator } = this.task;
+    return this.spent && orchestrator !== null ? withSpent(head, orchestrator, this.spent) : head;
+  };
 
   /** What the next summary is made of: the head that it goes on from, and what follows. */
   private async load(): Promise<[ConversationHead, Uncompacted]> {
@@ -103,7 +113,8 @@ export class CompactionRun {
     const base = held.head.takenBack === null ? held.head : await this.heads.earlier(sessionId, held.head);
     const kept = (last: readonly Message[]): number => keptOf(last, policy, base, parts.tokens);
     const most = mostKept(policy);
-    const part = await readUncompacted(conversations, store, sessionId, base.through, most, kept, checkpoints);
+    const from = { log: held.head.log, after: base.through };
+    const part = await readUncompacted(conversations, store, sessionId, from, most, kept, checkpoints);
     if (part.last !== null) held.confirm();
     return [base, part];
   }
@@ -133,7 +144,7 @@ export class CompactionRun {
     const change: Partial<ConversationHead> = {
       through,
       summary,
-      ...(policy.onCompact ? {} : { shown: summary }),
+      ...(policy.onCompact ? {} : { shown: summary, hiddenThrough: through }),
       failure: null,
       takenBack: null,
       // The pass after this one has the rest.
@@ -158,6 +169,7 @@ export class CompactionRun {
   }
 
   private tellApplied({ messages, replaces, usage }: CompactionResult, startedAt: number): void {
+    if (this.task.request) return;
     const { sessionId, orchestrator } = this.task;
     this.parts.emit({
       type: 'compaction-applied',

@@ -94,8 +94,8 @@ export function countedFrom(
 
 /** Where turns are counted from, by orchestrator: as {@link countedFrom}. */
 export function countedTurnsOf(
-  { afterTurns }: CompactionPolicy,
-  orchestrator: string,
+  { afterTurns }: Pick<CompactionPolicy, 'afterTurns'>,
+  orchestrator: string | null,
   checkpoints: ReadonlyMap<string, Checkpoint | null>,
   kept: readonly Message[],
 ): Record<string, number> {

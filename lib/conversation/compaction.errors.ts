@@ -16,6 +16,22 @@ export class CompactionFailedError extends SessionsError {
   }
 }
 
+const NO_SUMMARIZER =
+  'A summary needs a summarizer: the option state.summarize of SessionsModule.forRoot(), or exactly one orchestrator with ' +
+  'a compaction policy.';
+
+/**
+ * Nobody is there who writes summaries, nobody can say which one of several does, or nothing counts tokens. HTTP 400. Nothing was done.
+ */
+export class CompactionNotConfiguredError extends SessionsError {
+  readonly code = 'COMPACTION_NOT_CONFIGURED';
+
+  /** @param problem what is missing, and what to do */
+  constructor(problem = NO_SUMMARIZER, options?: ErrorOptions) {
+    super(problem, options);
+  }
+}
+
 /** The session is being compacted, by this process or another one. HTTP 409. Nothing was done; try again later. */
 export class CompactionBusyError extends SessionsError {
   readonly code = 'COMPACTION_BUSY';

@@ -5,7 +5,14 @@ import { type RetrySettings } from '../turn/turn.settings.js';
 import { ShuttingDownError } from '../turn/turn.errors.js';
 import { CompactionBusyError, CompactionFailedError, type CompactionPhase } from './compaction.errors.js';
 import { during, PhaseError, toFailure } from './compaction-failure.js';
-import { CompactionRun, type CompactionResult, type CompactionTask, NOTHING, type RunParts } from './compaction-run.js';
+import {
+  CompactionRun,
+  type CompactionResult,
+  type CompactionTask,
+  NOTHING,
+  type RequestedTask,
+  type RunParts,
+} from './compaction-run.js';
 import { countedAnew, isDue, type SeenConversation } from './compaction-thresholds.js';
 import { type ConversationHead, FIRST_HEAD } from './conversation-head.js';
 import { ConversationHeads, type StoredHead } from './conversation-heads.js';
@@ -22,6 +29,7 @@ export interface CompactorParts extends RunParts {
 
 /** Why a turn leads to a compaction. */
 interface Cause {
+  readonly orchestrator: string;
   readonly seen: SeenConversation;
   /** Whether it still does, by the head as it is now. */
   readonly holds: (stored: StoredHead) => boolean;
@@ -59,24 +67,43 @@ export class ConversationCompactor {
     if (isResting(head, Date.parse(settledAt))) return;
     const holds = ({ head: { number, lease, failure }, now }: StoredHead): boolean =>
       number === head.number && !isResting({ lease, failure }, now());
-    let cause: Cause = { seen, holds };
+    let cause: Cause = { orchestrator: task.orchestrator, seen, holds };
     try {
       if (!isDue(task.policy, task.orchestrator, head, seen, this.parts.tokens)) return;
     } catch (error) {
       // A counter of the application's own. It is a failure like others, after which there is a pause.
       cause = { ...cause, error };
     }
-    this.start(task, cause).catch((error: unknown) => this.tellUnheld(task, error));
+    this.start(task.sessionId, (controller) => this.run(task, controller, cause)).catch((error: unknown) =>
+      this.tellUnheld(task, error),
+    );
   }
 
   /**
    * Compacts the session now, whatever its size and whatever failed before (BOT-45).
    * @throws CompactionBusyError, CompactionFailedError, ShuttingDownError, StoreUnavailableError
    */
-  async compact(task: CompactionTask): Promise<CompactionResult> {
-    if (this.stopping) throw new ShuttingDownError(task.sessionId);
-    if (this.running.has(task.sessionId)) throw new CompactionBusyError(task.sessionId);
-    return this.start(task, null);
+  async compact(task: CompactionTask | RequestedTask): Promise<CompactionResult> {
+    return this.start(task.sessionId, (controller) => this.run(task, controller, null));
+  }
+
+  /**
+   * Does something to a head while nobody else does.
+   * @param stored as it was read just now
+   * @throws CompactionBusyError, ShuttingDownError, StoreUnavailableError
+   */
+  async whileHeld<T>(sessionId: string, stored: StoredHead, work: (held: HeldHead) => Promise<T>): Promise<T> {
+    return this.start(sessionId, async () => {
+      const held = await this.hold(sessionId, stored, () => undefined);
+      try {
+        return await work(held);
+      } catch (error) {
+        throw error instanceof HeadLostError ? new CompactionBusyError(sessionId) : error;
+      } finally {
+        // What was to be done is done, or not. When this fails, the lease lapses.
+        await held.end().catch(() => undefined);
+      }
+    });
   }
 
   /**
@@ -89,17 +116,13 @@ export class ConversationCompactor {
     const stored = await this.heads.read(sessionId);
     if (isLeased(stored)) throw new CompactionBusyError(sessionId);
     if (stored.head.previous === null) return null;
-    const held = await this.hold(sessionId, stored, () => undefined);
-    try {
-      const { previous, through, summary, shown, takenBack } = await this.heads.earlier(sessionId, held.head);
-      await held.replace((head) => ({ ...head, through, summary, shown, takenBack, failure: null }), previous);
-      // It is done. When this fails, the lease lapses.
-      await held.end().catch(() => undefined);
+    return this.whileHeld(sessionId, stored, async (held) => {
+      const { previous, ...earlier } = await this.heads.earlier(sessionId, held.head);
+      const { through, summary, shown, hiddenThrough, takenBack } = earlier;
+      const again = { through, summary, shown, hiddenThrough, takenBack, failure: null };
+      await held.replace((head) => ({ ...head, ...again }), previous);
       return { through };
-    } catch (error) {
-      await held.end().catch(() => undefined);
-      throw error instanceof HeadLostError ? new CompactionBusyError(sessionId) : error;
-    }
+    });
   }
 
   /** What is under way is stopped, and waited for; another process goes on after the next turn. */
@@ -114,30 +137,35 @@ export class ConversationCompactor {
     await Promise.allSettled([...this.running.values()].map(({ done }) => done));
   }
 
-  private start(task: CompactionTask, cause: Cause | null): Promise<CompactionResult> {
-    const { sessionId } = task;
+  private async start<T>(sessionId: string, work: (controller: AbortController) => Promise<T>): Promise<T> {
+    if (this.stopping) throw new ShuttingDownError(sessionId);
+    if (this.running.has(sessionId)) throw new CompactionBusyError(sessionId);
     const controller = new AbortController();
-    const done = this.run(task, controller, cause).finally(() => this.running.delete(sessionId));
+    const done = work(controller).finally(() => this.running.delete(sessionId));
     this.running.set(sessionId, { controller, done });
     return done;
   }
 
-  private async run(task: CompactionTask, controller: AbortController, cause: Cause | null): Promise<CompactionResult> {
-    const { sessionId, orchestrator } = task;
+  private async run(
+    task: CompactionTask | RequestedTask,
+    controller: AbortController,
+    cause: Cause | null,
+  ): Promise<CompactionResult> {
+    const { sessionId } = task;
     const stored = await this.heads.read(sessionId);
-    if (isLeased(stored)) throw new CompactionBusyError(sessionId);
     if (cause ? !cause.holds(stored) : await this.isEmpty(sessionId)) return NOTHING;
     const held = await this.hold(sessionId, stored, (error) => controller.abort(error));
     const run = new CompactionRun(this.parts, task, this.heads, held, controller.signal);
     try {
       if (cause && 'error' in cause) await during('load', () => Promise.reject(cause.error as Error));
       const result = await run.compact(() => {
-        if (cause) this.parts.emit({ type: 'compaction-suggested', orchestrator, sessionId });
+        if (!cause) return;
+        this.parts.emit({ type: 'compaction-suggested', orchestrator: cause.orchestrator, sessionId });
       });
       // What cannot be compacted is not due again at once.
       const futile = result.messages === 0 && cause;
       const last = (head: ConversationHead): ConversationHead =>
-        futile ? countedAnew(head, orchestrator, cause.seen) : head;
+        futile ? countedAnew(head, cause.orchestrator, cause.seen) : head;
       // It is done. When this fails, the lease lapses.
       await held.end(last).catch(() => undefined);
       return result;
@@ -149,6 +177,7 @@ export class ConversationCompactor {
   }
 
   private async hold(sessionId: string, stored: StoredHead, onLost: (error: HeadLostError) => void): Promise<HeldHead> {
+    if (isLeased(stored)) throw new CompactionBusyError(sessionId);
     const held = await HeldHead.take(this.heads, sessionId, stored, this.holder, this.parts.leaseMs, onLost);
     if (!held) throw new CompactionBusyError(sessionId);
     return held;
@@ -160,7 +189,7 @@ export class ConversationCompactor {
 
   /** @returns what the command rejects with */
   private async failed(
-    task: CompactionTask,
+    task: CompactionTask | RequestedTask,
     run: CompactionRun,
     held: HeldHead,
     signal: AbortSignal,
@@ -177,9 +206,13 @@ export class ConversationCompactor {
       this.tellFailed(task, phase, reason, 0);
       return new CompactionBusyError(sessionId);
     }
+    // When the store fails, the lease lapses.
+    if (task.request) {
+      await held.end(run.charged).catch(() => undefined);
+      return new CompactionFailedError(sessionId, phase, reason);
+    }
     const count = (held.head.failure?.count ?? 0) + 1;
     const failure = toFailure(phase, reason, count, held.now(), this.parts.backoff);
-    // When the store fails, the lease lapses.
     await held.end((head) => ({ ...run.charged(head), failure })).catch(() => undefined);
     this.tellFailed(task, phase, reason, count);
     this.logger.warn(
@@ -199,11 +232,13 @@ export class ConversationCompactor {
   }
 
   private tellFailed(
-    { orchestrator, sessionId }: CompactionTask,
+    task: CompactionTask | RequestedTask,
     phase: CompactionPhase,
     error: unknown,
     failures: number,
   ): void {
+    if (task.request) return;
+    const { orchestrator, sessionId } = task;
     this.parts.emit({ type: 'compaction-failed', orchestrator, sessionId, phase, error, failures });
   }
 }

@@ -1,11 +1,12 @@
 import { type TokenUsage } from '../orchestration/token-usage.js';
+import { namespaceOf } from '../state/module-namespace.js';
 import { type StateBatch, type StateDocument, type StateName } from '../state/state.store.js';
 import { type CompactionPhase } from './compaction.errors.js';
 import { type Message } from './message.js';
 import { type ConversationView } from './window.js';
 
 /** Where heads are kept, and nothing else may be. */
-export const CONVERSATION_NAMESPACE = 'agent-sessions:conversation';
+export const CONVERSATION_NAMESPACE = namespaceOf('conversation');
 
 /** The document of a session's present head. */
 export const HEAD: StateName = { namespace: CONVERSATION_NAMESPACE, scope: '', key: 'head' };
@@ -15,20 +16,24 @@ export function earlierName({ id, number }: Pick<ConversationHead, 'id' | 'numbe
   return { ...HEAD, key: `head:${id}:${number}` };
 }
 
-/** What compaction knows of a session: how far its log is summarized. The log itself stays as it is. */
+/** What compaction knows of a session: how far its log is summarized, or left out. The log itself stays as it is. */
 export interface ConversationHead {
   /** Minted with a session's first head: a session that is deleted and made again has other heads. */
   readonly id: string;
+  /** The epoch of the log that it is of; '' until that is reset for the first time. */
+  readonly log: string;
   /** Grows with every change of what follows. */
   readonly number: number;
   /** The head before, which restoring leads back to; `null` at the beginning. */
   readonly previous: number | null;
-  /** Messages up to this position are behind the summary; 0 when none are. */
+  /** What the next compaction goes on from: messages up to this position are behind the summary, or left out; 0 when none are. */
   readonly through: number;
   /** The next one is made of it. */
   readonly summary: Message | null;
   /** The one that windows begin with: the latest that is not in a store of the application's own. */
   readonly shown: Message | null;
+  /** Messages up to this position are in no window: they are behind the one that is shown, or left out. */
+  readonly hiddenThrough: number;
   /** The head before, until it is stored under its own name. */
   readonly former: ConversationHead | null;
   /** What the summaries of each orchestrator took in all, also those that came to nothing. */
@@ -56,11 +61,13 @@ export interface CompactionFailure {
 
 export const FIRST_HEAD: ConversationHead = {
   id: '',
+  log: '',
   number: 0,
   previous: null,
   through: 0,
   summary: null,
   shown: null,
+  hiddenThrough: 0,
   former: null,
   spent: {},
   since: 0,
@@ -88,11 +95,13 @@ function entriesOf({ entries }: StateBatch): readonly TakenBack[] {
 }
 
 function takeBack(head: ConversationHead, { from }: TakenBack): ConversationHead {
-  const takenBack = Math.min(from, head.takenBack ?? from);
+  const { through, shown, hiddenThrough, takenBack } = head;
+  if (from >= (takenBack ?? through + 1)) return head;
   // The heads before may be good still: compaction looks for one when it is next at it.
-  if (from > head.through) return head;
-  const shown = from > throughOf(head.shown) ? head.shown : null;
-  return { ...head, through: 0, summary: null, shown, takenBack };
+  const changed = { ...head, through: 0, summary: null, takenBack: from };
+  if (from > hiddenThrough) return changed;
+  const isGood = from > throughOf(shown);
+  return { ...changed, shown: isGood ? shown : null, hiddenThrough: isGood ? throughOf(shown) : 0 };
 }
 
 function throughOf(summary: Message | null): number {
@@ -103,7 +112,7 @@ function throughOf(summary: Message | null): number {
 export function viewThrough(head: ConversationHead | null, log: readonly Message[]): ConversationView<Message> {
   const pinned = log.length > 0 && isPinned(log[0]) ? log.slice(0, 1) : [];
   const summary = head?.shown ?? null;
-  return { pinned, summary, messages: after(log.slice(pinned.length), throughOf(summary)) };
+  return { pinned, summary, messages: after(log.slice(pinned.length), head?.hiddenThrough ?? 0) };
 }
 
 function after(messages: readonly Message[], position: number): readonly Message[] {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type JsonValue } from '../common/json.js';
 import { mintId } from '../common/ids.js';
-import { type StateDocument, type StateStore, type StateWriteOptions } from '../state/state.store.js';
+import { type StateDocument, type DocumentStore, type StateWriteOptions } from '../state/state.store.js';
 import { type ConversationHead, earlierName, FIRST_HEAD, HEAD, readHead } from './conversation-head.js';
 
 /** A head as it was read or written. */
@@ -16,13 +16,19 @@ export interface StoredHead {
 
 /** The heads of all sessions. */
 export class ConversationHeads {
-  constructor(private readonly state: StateStore) {}
+  constructor(private readonly state: DocumentStore) {}
 
   /** The present head, and what time it is for the store. */
   async read(sessionId: string): Promise<StoredHead> {
     // As an access, because that is stamped.
     const document = await this.state.get({ ...HEAD, sessionId }, {});
     return document ? toStored(document) : { head: FIRST_HEAD, version: 0, now: () => Date.now() };
+  }
+
+  /** The present head, for somebody who will not change it. */
+  async peek(sessionId: string): Promise<ConversationHead> {
+    const document = await this.state.get({ ...HEAD, sessionId });
+    return document ? readHead(document) : FIRST_HEAD;
   }
 
   /**
@@ -66,7 +72,7 @@ export class ConversationHeads {
     for (let number = head.previous; number !== null;) {
       const earlier = former?.number === number ? former : await this.stored(sessionId, { id, number });
       if (!earlier) break;
-      if (takenBack === null || earlier.through < takenBack) return earlier;
+      if (takenBack === null || Math.max(earlier.through, earlier.hiddenThrough) < takenBack) return earlier;
       former = null;
       number = earlier.previous;
     }

@@ -26,4 +26,6 @@ export interface ConversationLog {
   window(sessionId: string, limit: number): Promise<Message[]>;
   /** A stretch of the log in order. */
   page(sessionId: string, range?: MessageRange): Promise<Message[]>;
+  /** Sessions that have messages, by id, in the order of its UTF-8 bytes: those after this id. */
+  sessions(after: string, limit: number): Promise<string[]>;
 }

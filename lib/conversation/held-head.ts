@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { mintId } from '../common/ids.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type ConversationHead, FIRST_HEAD } from './conversation-head.js';
@@ -25,6 +26,7 @@ export class HeldHead {
   private last: Promise<unknown> = Promise.resolve();
   private readonly renewing: NodeJS.Timeout;
   private certain: boolean;
+  private lost = false;
 
   private constructor(
     private readonly heads: ConversationHeads,
@@ -33,8 +35,10 @@ export class HeldHead {
     private readonly holder: string,
     private readonly leaseMs: number,
     private readonly onLost: (error: HeadLostError) => void,
+    /** The head that was made for it; `null`: there was one. */
+    private readonly made: ConversationHead | null,
   ) {
-    this.certain = stored.head.number > 0;
+    this.certain = isLasting(stored.head);
     this.renewing = setInterval(() => void this.renew(), leaseMs / 3);
   }
 
@@ -51,9 +55,9 @@ export class HeldHead {
     const first = { ...FIRST_HEAD, id: mintId() };
     const stored = read.version > 0 ? read : await heads.write(sessionId, read, first, leaseMs);
     if (!stored) return null;
-    const ttlMs = stored.head.number > 0 ? undefined : leaseMs;
+    const ttlMs = isLasting(stored.head) ? undefined : leaseMs;
     const taken = await heads.write(sessionId, stored, leased(stored, stored.head, holder, leaseMs), ttlMs);
-    return taken && new HeldHead(heads, sessionId, taken, holder, leaseMs, onLost);
+    return taken && new HeldHead(heads, sessionId, taken, holder, leaseMs, onLost, read.version > 0 ? null : first);
   }
 
   get head(): ConversationHead {
@@ -107,11 +111,13 @@ export class HeldHead {
     if (await this.heads.keep(this.sessionId, former)) await this.change((head) => ({ ...head, former: null }));
   }
 
-  /** Writes the last head and lets go of it. @throws as {@link change} */
+  /** Writes the last head and lets go of it; nothing stays of one of which nothing came. @throws as {@link change} */
   async end(next: (head: ConversationHead) => ConversationHead = (head) => head): Promise<void> {
     this.stop();
     const last = (head: ConversationHead): ConversationHead => ({ ...next(head), lease: null });
-    await this.write(last, last(this.head).failure ? UNCERTAIN_FAILURE_MS : 1);
+    const ended = last(this.head);
+    if (isDeepStrictEqual(ended, this.made)) this.certain = false;
+    await this.write(last, ended.failure ? UNCERTAIN_FAILURE_MS : 1);
   }
 
   /** Renews no more: the lease lapses, unless {@link end} came first. */
@@ -133,13 +139,24 @@ export class HeldHead {
   private write(next: (head: ConversationHead) => ConversationHead, ttlMs: number): Promise<void> {
     const written = this.last.then(async () => {
       const { heads, sessionId } = this;
+      // Whoever has it now comes to the same version in time.
+      if (this.lost) throw new HeadLostError();
       const stored = await heads.write(sessionId, this.stored, next(this.head), this.certain ? undefined : ttlMs);
-      if (!stored) throw new HeadLostError();
+      if (!stored) {
+        this.lost = true;
+        this.stop();
+        throw new HeadLostError();
+      }
       this.stored = stored;
     });
     this.last = written.catch(() => undefined);
     return written;
   }
+}
+
+/** It was there before anybody compacted. A session that is deleted takes it along. */
+function isLasting({ number, log }: ConversationHead): boolean {
+  return number > 0 || log !== '';
 }
 
 export function isLeased({ head: { lease }, now }: StoredHead): boolean {

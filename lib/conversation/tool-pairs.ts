@@ -36,6 +36,20 @@ export function wholeCut(messages: readonly MessageDraft[], index: number): numb
   return cut;
 }
 
+/** The first place at or after `index` where the list may be cut in two and every call stays with its results. */
+export function wholeCutAfter(messages: readonly MessageDraft[], index: number): number {
+  let cut = index;
+  for (const [result, call] of pairsOf(messages).callOf) {
+    if (call !== -1 && call < cut && result >= cut) cut = result + 1;
+  }
+  return cut;
+}
+
+/** Whether the calls of all results from `index` on are in the list. */
+export function hasCallsFrom(messages: readonly MessageDraft[], index: number): boolean {
+  return [...pairsOf(messages).callOf].every(([result, call]) => result < index || call !== -1);
+}
+
 function isOfTools({ role, toolCalls }: MessageDraft): boolean {
   return role === 'tool' || toolCalls !== undefined;
 }

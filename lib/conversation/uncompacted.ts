@@ -4,7 +4,7 @@ import { type ConversationLog } from './conversation.store.js';
 import { isPinned } from './conversation-head.js';
 import { type Message } from './message.js';
 import { wholeCut } from './tool-pairs.js';
-import { withoutUndone } from './undone-messages.js';
+import { undoneBy, withoutUndone } from './undone-messages.js';
 
 /** Messages that one summary takes in at most. */
 export const MAX_PASS = 200;
@@ -27,6 +27,7 @@ export type SpeakersCheckpoints = Map<string, Checkpoint | null>;
 /**
  * Reads what follows a position, without messages of turns that were taken back, and cuts it so that `keep` messages stay, or
  * some more where a call would be cut from its results.
+ * @param from the epoch of the log, and the position that it is read after
  * @param keptOf of the last `keep` messages, how many stay
  * @param checkpoints is given those of the orchestrators that speak in it
  */
@@ -34,7 +35,7 @@ export async function readUncompacted(
   conversations: ConversationLog,
   store: CheckpointStore,
   sessionId: string,
-  after: number,
+  from: { readonly log: string; readonly after: number },
   keep: number,
   keptOf: (last: readonly Message[]) => number,
   checkpoints: SpeakersCheckpoints,
@@ -42,7 +43,7 @@ export async function readUncompacted(
   const limit = MAX_PASS + keep;
   const messages: Message[] = [];
   let end = false;
-  let last = after;
+  let last = from.after;
   while (messages.length < limit && !end) {
     const page = await conversations.page(sessionId, { after: last, limit });
     end = page.length < limit;
@@ -51,8 +52,9 @@ export async function readUncompacted(
     for (const name of new Set(page.flatMap(({ orchestrator }) => orchestrator ?? []))) {
       checkpoints.set(name, await store.load(name, sessionId));
     }
-    const undone = [...checkpoints.values()].flatMap((checkpoint) => checkpoint?.undone ?? []);
-    messages.push(...withoutUndone(page, undone).filter((message) => !isPinned(message)));
+    messages.push(
+      ...withoutUndone(page, undoneBy(checkpoints.values(), from.log)).filter((message) => !isPinned(message)),
+    );
   }
   const kept = end ? keptOf(messages.slice(Math.max(0, messages.length - keep))) : keep;
   const spare = messages.length - kept;
@@ -64,6 +66,6 @@ export async function readUncompacted(
     replaced: messages.slice(0, cut),
     rest: messages.slice(cut),
     more: more && cut > 0,
-    last: last > after ? last : null,
+    last: last > from.after ? last : null,
   };
 }

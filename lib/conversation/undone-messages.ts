@@ -1,10 +1,23 @@
+import { type Checkpoint } from '../checkpoint/checkpoint.js';
+import { undoneIn } from './log-epoch.js';
 import { type ConversationLog } from './conversation.store.js';
 import { type Message, type MessageSpan } from './message.js';
 import { readBackwards } from './read-backwards.js';
 
+/** What was taken back of this epoch of a log, by the latest checkpoints of those that speak in it. */
+export function undoneBy(checkpoints: Iterable<Checkpoint | null>, log: string): readonly MessageSpan[] {
+  return [...checkpoints].flatMap((checkpoint) => undoneIn(checkpoint, log));
+}
+
 /** Without the messages that were taken back. */
 export function withoutUndone(messages: readonly Message[], undone: readonly MessageSpan[]): readonly Message[] {
   return messages.filter(({ position }) => !spanAt(undone, position));
+}
+
+/** How many messages of a span were not taken back. */
+export function countIn({ from, through }: MessageSpan, undone: readonly MessageSpan[]): number {
+  const common = joined(undone).map((span) => Math.min(span.through, through) - Math.max(span.from, from) + 1);
+  return common.reduce((count, size) => count - Math.max(0, size), Math.max(0, through - from + 1));
 }
 
 /**

@@ -1,9 +1,12 @@
 import { type ExecutionContext } from '@nestjs/common';
+import { type Session } from '../session/session.js';
 
 /** Whom a request speaks for, as the application's authentication found out. */
 export interface Principal {
   readonly userId: string;
   readonly workspaceId?: string;
+  /** What it may do besides using its own sessions, for example `state.reset`. Default: nothing. */
+  readonly capabilities?: readonly string[];
 }
 
 /** Finds the principal of a request; `null` or `undefined` when nobody is signed in. */
@@ -11,9 +14,29 @@ export type PrincipalResolver = (
   context: ExecutionContext,
 ) => Principal | null | undefined | Promise<Principal | null | undefined>;
 
-/** The default: what passport and most guards leave on the request. */
+/** The default: what passport and most guards leave on the request: `request.user` with `id`, `workspaceId` and `capabilities`. */
 export const requestUser: PrincipalResolver = (context) => {
-  const { user } = context.switchToHttp().getRequest<{ user?: { id?: unknown; workspaceId?: unknown } }>();
+  const { user } = context.switchToHttp().getRequest<{ user?: RequestUser }>();
   if (typeof user?.id !== 'string') return null;
-  return { userId: user.id, ...(typeof user.workspaceId === 'string' ? { workspaceId: user.workspaceId } : {}) };
+  return {
+    userId: user.id,
+    ...(typeof user.workspaceId === 'string' ? { workspaceId: user.workspaceId } : {}),
+    ...(isTexts(user.capabilities) ? { capabilities: user.capabilities } : {}),
+  };
 };
+
+/** Both must match: a session without a workspace belongs to no principal that has one, and the other way round. */
+export function ownsSession(principal: Principal, session: Session): boolean {
+  return session.userId === principal.userId && session.workspaceId === principal.workspaceId;
+}
+
+interface RequestUser {
+  readonly id?: unknown;
+  readonly workspaceId?: unknown;
+  readonly capabilities?: unknown;
+}
+
+/** Whether it is a list of texts, as capabilities must be to count. */
+export function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}

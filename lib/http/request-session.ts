@@ -1,7 +1,7 @@
 import { type ExecutionContext } from '@nestjs/common';
 import { type Session } from '../session/session.js';
+import { rawRequest } from './raw-request.js';
 
-/** Fastify's guards and handlers see different wrappers of one raw request. */
 const sessions = new WeakMap<object, Session>();
 
 export function keepSession(context: ExecutionContext, session: Session): void {
@@ -13,6 +13,5 @@ export function sessionOf(context: ExecutionContext): Session | undefined {
 }
 
 function carrier(context: ExecutionContext): object {
-  const request = context.switchToHttp().getRequest<{ raw?: object }>();
-  return request.raw ?? request;
+  return rawRequest(context.switchToHttp().getRequest());
 }

@@ -6,7 +6,7 @@ import { type Session } from '../session/session.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { PRINCIPAL_RESOLVER } from '../sessions.tokens.js';
 import { SessionIdMissingError, UnauthenticatedError } from './http.errors.js';
-import { type Principal, type PrincipalResolver } from './principal.js';
+import { ownsSession, type Principal, type PrincipalResolver } from './principal.js';
 import { keepSession } from './request-session.js';
 import { allowsAnonymous, type SessionIdSource, UseSession, type UseSessionOptions } from './session.decorators.js';
 
@@ -56,9 +56,8 @@ export class SessionGuard implements CanActivate {
     return this.principal(context);
   }
 
-  /** Both must match: a session without a workspace belongs to no principal that has one, and the other way round. */
   protected owns(principal: Principal, session: Session): boolean {
-    return session.userId === principal.userId && session.workspaceId === principal.workspaceId;
+    return ownsSession(principal, session);
   }
 
   protected assertState(session: Session, { states }: UseSessionOptions): void {

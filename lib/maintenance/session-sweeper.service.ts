@@ -31,8 +31,6 @@ export interface SweepSettings {
   readonly purgeAfterMs: number | undefined;
   /** Of settled turns. Milliseconds; left out: nothing is deleted. */
   readonly purgeTurnsAfterMs: number | undefined;
-  /** Whether state documents that have expired are deleted. */
-  readonly documents: boolean;
   /** How many documents of a namespace are kept: those that were accessed last. */
   readonly maxDocuments: readonly { readonly namespace: string; readonly keep: number }[];
 }
@@ -154,7 +152,7 @@ export class SessionSweeper {
     }
   }
 
-  private async trim({ purgeTurnsAfterMs, documents: expired, maxDocuments }: SweepSettings): Promise<void> {
+  private async trim({ purgeTurnsAfterMs, maxDocuments }: SweepSettings): Promise<void> {
     const { turns, events, state } = this.store;
     const ends = performance.now() + MAX_TRIM_MS;
     const isOver = (): boolean => this.stopping || performance.now() >= ends;
@@ -163,7 +161,7 @@ export class SessionSweeper {
         ? 0
         : await inBatches(BATCH, (limit) => turns.purgeSettled(purgeTurnsAfterMs, limit), isOver);
     const streams = await inBatches(EVENTS_BATCH, (limit) => events.deleteExpired(limit), isOver);
-    let documents = expired ? await inBatches(BATCH, (limit) => state.deleteExpired(limit), isOver) : 0;
+    let documents = await inBatches(BATCH, (limit) => state.deleteExpired(limit), isOver);
     for (const { namespace, keep } of maxDocuments) {
       documents += await inBatches(BATCH, (limit) => state.evictIdle(namespace, keep, limit), isOver);
     }

@@ -8,7 +8,7 @@ import {
   type StateChange,
   type StateDocument,
   type StateName,
-  type StateStore,
+  type DocumentStore,
 } from '../state/state.store.js';
 import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
 import { type OrchestrationRules } from './apply-entry.js';
@@ -23,14 +23,14 @@ import { type StepPlan } from './step-plan.js';
 const STATE_KEY = 'state';
 
 export interface OrchestrationParts {
-  readonly store: StateStore;
+  readonly store: DocumentStore;
   readonly settings: OrchestrationSettings;
   readonly catalog: PlanCatalog;
   readonly events: OrchestrationEvents;
 }
 
 export function orchestrationParts(
-  store: StateStore,
+  store: DocumentStore,
   settings: OrchestrationSettings,
   events: OrchestrationEvents,
 ): OrchestrationParts {

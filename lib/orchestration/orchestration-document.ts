@@ -37,14 +37,13 @@ export function readStateWith(
 
 /** How the document may be made shorter, when that pays: it means the same then. */
 export function foldOf(document: StateDocument, rules: OrchestrationRules): StateFold | null {
-  const { value, version, batches } = document;
+  const { value, batches } = document;
   if (batches.length < FOLD_AT) return null;
   // Without one of its plans it is read as well as may be; what is written must be right.
   if ([...plansIn(document)].some((signature) => !rules.plan(signature))) return null;
   const folded = batches.slice(0, -KEEP_BATCHES);
   return {
-    from: version - batches.length,
-    batches: folded.length,
+    through: folded.at(-1)!.id,
     value: toValue(progressOf({ ...document, value, batches: folded }, rules)),
   };
 }

@@ -1,5 +1,5 @@
 import { type JsonValue } from '../common/json.js';
-import { type StateDocument, type StateStore } from '../state/state.store.js';
+import { type StateDocument, type DocumentStore } from '../state/state.store.js';
 import { type OrchestrationRules } from './apply-entry.js';
 import { plansIn } from './orchestration-document.js';
 import { type OrchestrationSettings } from './orchestration.settings.js';
@@ -19,7 +19,7 @@ export class PlanCatalog {
   private readonly published = new Map<string, Promise<unknown>>();
 
   constructor(
-    private readonly store: StateStore,
+    private readonly store: DocumentStore,
     private readonly settings: Pick<OrchestrationSettings, 'namespace' | 'recentTools'>,
   ) {}
 
@@ -55,7 +55,7 @@ export class PlanCatalog {
     if (document) this.known.set(signature, { steps: document.value as unknown as StepPlan['steps'] });
   }
 
-  private address(signature: string): Parameters<StateStore['get']>[0] {
+  private address(signature: string): Parameters<DocumentStore['get']>[0] {
     return { namespace: `${this.settings.namespace}:plans`, scope: '', sessionId: NO_SESSION, key: signature };
   }
 }

@@ -7,7 +7,7 @@ import {
   type StateAddress,
   type StateAppend,
   type StateDocument,
-  type StateStore,
+  type DocumentStore,
   type StateWriteOptions,
 } from '../state/state.store.js';
 
@@ -22,10 +22,17 @@ export interface StorageProvider {
   delete(key: string, options?: { readonly namespace?: string }): Promise<unknown>;
 }
 
-const STATE_STORE: readonly (keyof StateStore)[] = ['get', 'set', 'append', 'delete', 'deleteExpired', 'evictIdle'];
+const DOCUMENT_STORE: readonly (keyof DocumentStore)[] = [
+  'get',
+  'set',
+  'append',
+  'delete',
+  'deleteExpired',
+  'evictIdle',
+];
 
-export function isStateStore(value: unknown): value is StateStore {
-  return hasMethods(value, STATE_STORE);
+export function isDocumentStore(value: unknown): value is DocumentStore {
+  return hasMethods(value, DOCUMENT_STORE);
 }
 
 export function isStorageProvider(value: unknown): value is StorageProvider {
@@ -33,10 +40,10 @@ export function isStorageProvider(value: unknown): value is StorageProvider {
 }
 
 /**
- * A StateStore over a provider, which keeps whole documents with the times of this process. An operation is a read and a write;
+ * A DocumentStore over a provider, which keeps whole documents with the times of this process. An operation is a read and a write;
  * what another process writes between them is lost. What the provider throws is the cause of a StoreUnavailableError (ORC-14).
  */
-export class StorageProviderState implements StateStore {
+export class StorageProviderState implements DocumentStore {
   /** The last operation under way, by key: those of this process wait for each other. */
   private readonly last = new Map<string, Promise<unknown>>();
 
@@ -101,9 +108,9 @@ export class StorageProviderState implements StateStore {
     if (ifVersion !== undefined && ifVersion !== (found?.version ?? 0)) return found;
     const at = new Date().toISOString();
     const before = found ?? { value: initial!, batches: [], version: entries.length > 0 ? 0 : 1, createdAt: at };
-    const folded = fold && fold.from === before.version - before.batches.length ? fold : undefined;
-    const batches = folded ? before.batches.slice(folded.batches) : before.batches;
-    const after = { ...before, value: folded ? folded.value : before.value, batches };
+    const end = fold ? before.batches.findIndex((batch) => batch.id === fold.through) + 1 : 0;
+    const batches = before.batches.slice(end);
+    const after = { ...before, value: fold && end > 0 ? fold.value : before.value, batches };
     const added =
       entries.length === 0
         ? after

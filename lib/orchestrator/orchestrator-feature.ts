@@ -1,8 +1,9 @@
-import { type FactoryProvider } from '@nestjs/common';
+import { type FactoryProvider, type Type } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { findProvider, lazily } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type SessionManagerDefinition } from '../state/session-manager-feature.js';
+import { type StateModule } from '../state/state-module.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
@@ -13,12 +14,13 @@ import { OrchestratorHandle, type OrchestratorPlace } from './orchestrator-handl
 import { OrchestratorRegistry } from './orchestrator.registry.js';
 import { TimeTravel } from './time-travel.js';
 
-/** The orchestrators, plans and session managers of one `forFeature` call, for the explorer to find. */
+/** The orchestrators, plans, session managers and state modules of one `forFeature` call, for the explorer to find. */
 export class OrchestratorFeature {
   constructor(
     readonly orchestrators: readonly OrchestratorRef[],
     readonly plans: readonly StepPlan[],
     readonly managers: readonly SessionManagerDefinition[],
+    readonly stateModules: readonly Type<StateModule>[],
   ) {}
 }
 

@@ -14,7 +14,7 @@ import {
   tellListeners,
 } from './orchestrator-events.js';
 import { OrchestratorTurn, type TurnDocuments, type TurnParts } from './orchestrator-turn.js';
-import { type OrchestratorRegistry } from './orchestrator.registry.js';
+import { type OrchestratorRegistry, readsConversation } from './orchestrator.registry.js';
 import { readCommandFailure } from './time-travel.errors.js';
 
 /** Runs turns at the orchestrators of this process. */
@@ -41,9 +41,11 @@ export class OrchestratorRunner extends TurnRunner {
     const windows = this.registry.windows();
     const readers = this.registry.readers();
     if (readers.length === 0) return { windows };
-    const documents = readers.map(({ name, plan, compaction }) => {
+    const documents = readers.map((definition) => {
+      const { name, plan } = definition;
+      const head = readsConversation(definition) ? [HEAD] : [];
       // In the order that documentsOf knows.
-      return [name, [...(plan ? [this.parts.agents.get(name).name] : []), ...(compaction ? [HEAD] : [])]] as const;
+      return [name, [...(plan ? [this.parts.agents.get(name).name] : []), ...head]] as const;
     });
     return { windows, documents: Object.fromEntries(documents) };
   }
@@ -92,7 +94,8 @@ export class OrchestratorRunner extends TurnRunner {
 }
 
 /** The documents that the turn was claimed with, see `needs`. */
-function documentsOf({ plan, compaction }: OrchestratorDefinition, { documents }: ClaimedTurn): TurnDocuments {
+function documentsOf(definition: OrchestratorDefinition, { documents }: ClaimedTurn): TurnDocuments {
+  const { plan } = definition;
   const [first = null, second = null] = documents;
-  return { plan: plan ? first : null, head: compaction ? (plan ? second : first) : null };
+  return { plan: plan ? first : null, head: readsConversation(definition) ? (plan ? second : first) : null };
 }

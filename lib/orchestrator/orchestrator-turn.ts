@@ -3,6 +3,7 @@ import { type BackgroundWork } from '../common/background-work.js';
 import { type JsonObject, stringifyWithin } from '../common/json.js';
 import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
 import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
+import { ofLog } from '../conversation/log-epoch.js';
 import { type MessageTokens } from '../conversation/message-tokens.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { type StepPredicates } from '../orchestration/step-predicates.js';
@@ -10,7 +11,9 @@ import { TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { SessionNotFoundError } from '../session/session.errors.js';
 import { type Session } from '../session/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
-import { type StateDocument } from '../state/state.store.js';
+import { ModuleJournal } from '../state/module-journal.js';
+import { TaskNotFoundError } from '../state/task.errors.js';
+import { type StateChange, type StateDocument, type StateStore } from '../state/state.store.js';
 import { type TurnContexts } from '../turn/turn-contexts.js';
 import { toNewTurnEvent } from '../turn/turn-event.js';
 import { type AttemptAccount, Parked, type TurnControl } from '../turn/turn-runner.js';
@@ -24,10 +27,11 @@ import { type OrchestratorEventBody } from './orchestrator-events.js';
 import { assertState } from './state-schema.js';
 import { type AttemptContext, elapsed, TurnCalls } from './turn-calls.js';
 import { type TurnCommands } from './turn-commands.js';
-import { type TurnContextFactory } from './turn-context.js';
+import { type TurnContextFactory, type TurnModules, type TurnTask } from './turn-context.js';
 import { TurnConversation } from './turn-conversation.js';
 import { storedIterations, TurnLoop } from './turn-loop.js';
 import { TurnMemory } from './turn-memory.js';
+import { type ModuleRules, TurnModuleState } from './turn-module-state.js';
 import { advance, begin, type TurnProgress } from './turn-progress.js';
 import { asJson, type EndedBy } from './turn-report.js';
 import { TurnSteps } from './turn-steps.js';
@@ -44,6 +48,8 @@ export interface TurnParts {
   readonly tokens: MessageTokens;
   readonly compactor: ConversationCompactor;
   readonly log: ConversationLog;
+  readonly state: StateStore;
+  readonly modules: ModuleRules;
   readonly commands: TurnCommands;
   /** What goes on after a turn has settled. */
   readonly background: BackgroundWork;
@@ -105,6 +111,15 @@ export class OrchestratorTurn {
     return session;
   }
 
+  /** The task that the turn is of. @throws TaskNotFoundError */
+  private async task(modules: TurnModules): Promise<TurnTask | undefined> {
+    const { taskId } = this.claimed.turn.request;
+    if (taskId === undefined) return undefined;
+    const task = await modules.task.get(taskId);
+    if (!task) throw new TaskNotFoundError(this.claimed.turn.sessionId, taskId);
+    return task;
+  }
+
   private async load(checkpoint: Checkpoint | null): Promise<JsonObject> {
     const { state, drifted, migrated } = await loadState(this.definition, { turn: this.claimed.turn, checkpoint });
     this.migrated = migrated;
@@ -120,6 +135,9 @@ export class OrchestratorTurn {
     const summaries = this.conversation.usage;
     if (summaries) orchestration?.addUsage(summaries);
     const memo = new TurnSteps(turn.id, claimed.steps, control);
+    const journal = new ModuleJournal(this.parts.state, turn.sessionId);
+    const modules = new TurnModuleState(turn.sessionId, journal, this.parts.modules, memo);
+    const task = await this.task(modules);
     const attempt: AttemptContext = {
       id: turn.id,
       sessionId: turn.sessionId,
@@ -132,6 +150,8 @@ export class OrchestratorTurn {
       memories: await memory.recall(),
       signal: control.signal,
       tools: new TurnToolCalls(memo, orchestration),
+      modules,
+      ...(task ? { task } : {}),
       emit: (given) => {
         const event = toNewTurnEvent(given);
         if (!control.signal.aborted) this.tell({ type: 'delta', event });
@@ -139,18 +159,21 @@ export class OrchestratorTurn {
       },
     };
     const calls = new TurnCalls(attempt, this.conversation.window, memo, tally, orchestration);
-    const loop = new TurnLoop(definition, calls, memo, tally, orchestration, this.tell, state);
+    const loop = new TurnLoop(definition, calls, memo, tally, orchestration, journal, this.tell, state);
     this.loop = loop;
     const endedBy = await loop.run();
     if (endedBy instanceof Parked) return endedBy;
     orchestration?.assertSound();
-    return this.settlement(loop, endedBy, orchestration, memory);
+    // Without a pause where there is none to make: an interrupt that came in it would find the answer given.
+    const written = journal.isEmpty ? [] : await journal.changes();
+    return this.settlement(loop, endedBy, orchestration, written, memory);
   }
 
   private async settlement(
     { progress, lastRoute }: TurnLoop,
     endedBy: EndedBy,
     orchestration: TurnOrchestration | null,
+    modules: readonly StateChange[],
     memory: TurnMemory,
   ): Promise<TurnSettlement> {
     const { definition } = this;
@@ -158,6 +181,7 @@ export class OrchestratorTurn {
     if (definition.stateSchema) await assertState(definition.name, definition.stateSchema, state);
     stringifyWithin(state, definition.maxStateBytes, `The state of ${definition.name}`);
     const messages = messagesOf(this.claimed.turn, progress);
+    const stateChanges = [...(orchestration?.changes() ?? []), ...modules];
     this.control.onSettled((settled) => {
       // Its settlement was refused, and it failed.
       if (settled.status !== status) return;
@@ -172,7 +196,7 @@ export class OrchestratorTurn {
       messages,
       checkpoint: this.nextCheckpoint(lastRoute, state, orchestration),
       keepCheckpoints: definition.keepCheckpoints,
-      ...(orchestration ? { stateChanges: orchestration.changes() } : {}),
+      ...(stateChanges.length > 0 ? { stateChanges } : {}),
     };
   }
 
@@ -184,6 +208,7 @@ export class OrchestratorTurn {
     const { name, signature, version } = this.definition;
     const { turn, checkpoint } = this.claimed;
     const documents = [...(orchestration ? [orchestration.snapshot()] : []), ...this.conversation.snapshots];
+    const { log, undone, summarizedThrough } = this.conversation;
     return {
       orchestrator: name,
       sessionId: turn.sessionId,
@@ -192,10 +217,11 @@ export class OrchestratorTurn {
       lastRoute,
       signature,
       version,
-      summarizedThrough: this.conversation.summarizedThrough,
+      ...ofLog(log),
+      summarizedThrough,
       turnId: turn.id,
       ...(checkpoint ? { parent: checkpoint.turnIndex } : {}),
-      ...(checkpoint?.undone ? { undone: checkpoint.undone } : {}),
+      ...(undone.length > 0 ? { undone } : {}),
       ...(documents.length > 0 ? { documents } : {}),
     };
   }

@@ -1,4 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { TaskNotFoundError } from '../state/task.errors.js';
 import { type Turn } from '../turn/turn.js';
 
 /** A route chose an intent that the orchestrator does not have. The turn fails (BOT-03). HTTP 500. */
@@ -78,7 +79,11 @@ export class OrchestratorDriftError extends SessionsError {
 }
 
 /** The errors of orchestrators that callers of a turn get as they were thrown, made again from the turn's record. */
-export function readOrchestratorFailure({ id, error }: Turn): SessionsError | undefined {
+export function readOrchestratorFailure({ id, request, error }: Turn): SessionsError | undefined {
+  if (error?.code === 'TASK_NOT_FOUND' && error.details?.taskId === request.taskId) {
+    const { sessionId, taskId } = error.details as Record<string, string>;
+    return new TaskNotFoundError(sessionId, taskId);
+  }
   if (error?.code !== 'ORCHESTRATOR_DRIFT' || !error.details) return undefined;
   const { savedSignature, currentSignature, sessionId } = error.details as Record<string, string>;
   const drift = new OrchestratorDriftError(savedSignature, currentSignature, sessionId);

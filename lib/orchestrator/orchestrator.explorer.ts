@@ -1,14 +1,15 @@
 import { type Type } from '@nestjs/common';
 import { type DiscoveryService, ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { CONVERSATION_NAMESPACE } from '../conversation/conversation-head.js';
 import { compileOrchestrator } from './compile-orchestrator.js';
 import { isOrchestratorDefinition } from './define-orchestrator.js';
 import { orchestratorOptions } from './orchestrator.decorators.js';
 import { OrchestratorFeature } from './orchestrator-feature.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { predicateName, type StepPredicateHandler, type StepPredicates } from '../orchestration/step-predicates.js';
-import { type SessionManagerDefinition } from '../state/session-manager-feature.js';
+import { RESERVED_PREFIX } from '../state/module-namespace.js';
+import { isStateModuleClass } from '../state/state-module.js';
+import { type StateModules } from '../state/state-modules.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 
@@ -25,14 +26,14 @@ export class OrchestratorExplorer {
     private readonly registry: OrchestratorRegistry,
     private readonly agents: OrchestrationAgents,
     private readonly predicates: StepPredicates,
+    private readonly stateModules: StateModules,
   ) {}
 
   async explore(): Promise<void> {
     const provided = this.exploreProviders();
-    const namespaces = new Map<string, unknown>([
-      [this.agents.namespace, this.agents],
-      [CONVERSATION_NAMESPACE, 'conversations'],
-    ]);
+    const modules = this.providedStateModules();
+    const namespaces = new Map<string, unknown>();
+    claimNamespace(namespaces, this.agents);
     for (const { feature, host } of this.features()) {
       feature.plans.forEach((plan) => this.agents.register(plan));
       feature.managers.forEach((manager) => claimNamespace(namespaces, manager));
@@ -40,7 +41,11 @@ export class OrchestratorExplorer {
         if (isOrchestratorDefinition(orchestrator)) this.register(orchestrator);
         if (typeof orchestrator !== 'function' || provided.has(orchestrator)) continue;
         provided.add(orchestrator);
-        this.registerInstance(await make(orchestrator as Type<object>, host));
+        this.registerInstance(await make(orchestrator as Type<object>, host, requestScoped));
+      }
+      for (const type of feature.stateModules) {
+        if (!modules.has(type)) modules.set(type, await make(type, host, requestScopedModule));
+        this.stateModules.register(type, modules.get(type));
       }
     }
     for (const plan of this.agents.all()) this.predicates.assertKnown(plan);
@@ -70,6 +75,18 @@ export class OrchestratorExplorer {
     }
     instances.forEach((instance) => this.registerInstance(instance));
     return provided;
+  }
+
+  /** State modules that are providers, whatever provides them. */
+  private providedStateModules(): Map<unknown, unknown> {
+    const instances = new Map<unknown, unknown>();
+    for (const wrapper of this.discovery.getProviders()) {
+      for (const type of [wrapper.token, wrapper.metatype].filter(isStateModuleClass)) {
+        if (!wrapper.isDependencyTreeStatic()) throw requestScopedModule(type.name);
+        instances.set(type, wrapper.instance);
+      }
+    }
+    return instances;
   }
 
   /** Each `forFeature` with the module that imports it. */
@@ -106,14 +123,20 @@ export class OrchestratorExplorer {
   }
 }
 
-function claimNamespace(taken: Map<string, unknown>, manager: SessionManagerDefinition): void {
-  const { namespace } = manager;
-  if ((taken.get(namespace) ?? manager) !== manager) {
+/** @param owner a session manager, or the orchestration states */
+function claimNamespace(taken: Map<string, unknown>, owner: { readonly namespace: string }): void {
+  const { namespace } = owner;
+  if (namespace.startsWith(RESERVED_PREFIX)) {
+    throw new SessionsConfigurationError(
+      `The namespace ${JSON.stringify(namespace)} is one of this package: choose one that does not begin with ${RESERVED_PREFIX}`,
+    );
+  }
+  if ((taken.get(namespace) ?? owner) !== owner) {
     throw new SessionsConfigurationError(
       `The namespace ${JSON.stringify(namespace)} of a session manager is taken, by another one or by the orchestration states.`,
     );
   }
-  taken.set(namespace, manager);
+  taken.set(namespace, owner);
 }
 
 function isOrchestratorClass(value: unknown): value is Type<object> {
@@ -124,12 +147,16 @@ function isClass(value: unknown): value is Type<object> {
   return typeof value === 'function';
 }
 
-async function make(orchestrator: Type<object>, host: ModuleRef): Promise<object> {
+async function make(
+  type: Type<object>,
+  host: ModuleRef,
+  refusal: (name: string) => SessionsConfigurationError,
+): Promise<object> {
   try {
-    return await host.create(orchestrator);
+    return await host.create(type);
   } catch (error) {
     // Nest does not export the class of this error.
-    if ((error as Error).constructor.name === 'RequestScopedCreateException') throw requestScoped(orchestrator.name);
+    if ((error as Error).constructor.name === 'RequestScopedCreateException') throw refusal(type.name);
     throw error;
   }
 }
@@ -138,6 +165,12 @@ function requestScoped(name: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
     `${name} is request-scoped, or injects something that is. Turns outlive requests: an orchestrator must be a singleton; ` +
       'give it what belongs to a request through the context option or a TurnContextFactory.',
+  );
+}
+
+function requestScopedModule(name: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `The state module ${name} is request-scoped, or injects something that is. It is asked outside requests too: it must be a singleton.`,
   );
 }
 

@@ -17,7 +17,7 @@ export class OrchestratorRegistry {
       );
     }
     this.definitions.set(definition.name, definition);
-    this.reading = [...this.definitions.values()].filter(({ plan, compaction }) => plan ?? compaction);
+    this.reading = [...this.definitions.values()].filter((one) => one.plan ?? readsConversation(one));
     this.windowsByName = { ...this.windowsByName, [definition.name]: historyOf(definition) };
   }
 
@@ -34,6 +34,11 @@ export class OrchestratorRegistry {
     return this.reading;
   }
 
+  /** Those that have a compaction policy. */
+  compacting(): OrchestratorDefinition[] {
+    return [...this.definitions.values()].filter(({ compaction }) => compaction);
+  }
+
   /** One that counts tokens. */
   counting(): OrchestratorDefinition | undefined {
     return [...this.definitions.values()].find(({ historyWindow: { router, agents }, compaction }) => {
@@ -46,6 +51,11 @@ export class OrchestratorRegistry {
   windows(): Readonly<Record<string, number>> {
     return this.windowsByName;
   }
+}
+
+/** Whether its turns need the head of the conversation: what is read of the log, is read through it. */
+export function readsConversation(definition: OrchestratorDefinition): boolean {
+  return historyOf(definition) > 0;
 }
 
 /** Compaction looks at the end of the log; where it counts tokens, at as much as is loaded for windows. */

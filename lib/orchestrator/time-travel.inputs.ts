@@ -1,6 +1,6 @@
 import { Allow } from 'class-validator';
 import { MustBeInteger, MustBeName, Must, Optional } from '../common/check-input.js';
-import { isId } from '../common/ids.js';
+import { ID_RULE, isId } from '../common/ids.js';
 import { WHEN_BUSY, type WhenBusy } from '../turn/turn.js';
 
 /** Which checkpoints of a session to list; the latest first. */
@@ -49,7 +49,7 @@ export class ForkOptions extends CommandWait {
 
   /** Sent again with the same id, it is the same fork. Default: minted, so that each call makes a session. */
   @Optional()
-  @Must(isId, 'must be 1 to 200 letters, digits or . _ : @ / + = ~ - and begin with a letter or digit.')
+  @Must(isId, ID_RULE)
   newSessionId?: string;
 
   /** Default: the owner of the session that is forked. */

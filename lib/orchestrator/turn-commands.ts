@@ -4,6 +4,8 @@ import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js
 import { mintId } from '../common/ids.js';
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { HEAD, type TakenBack } from '../conversation/conversation-head.js';
+import { type ConversationHeads } from '../conversation/conversation-heads.js';
+import { isOfLog, logOf, ofLog, undoneIn } from '../conversation/log-epoch.js';
 import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
 import { type Message, type MessageSpan } from '../conversation/message.js';
 import { stillReported } from '../conversation/spent-usage.js';
@@ -26,6 +28,7 @@ export class TurnCommands {
   constructor(
     private readonly checkpoints: CheckpointStore,
     private readonly log: ConversationLog,
+    private readonly heads: ConversationHeads,
     private readonly agents: OrchestrationAgents,
   ) {}
 
@@ -48,11 +51,13 @@ export class TurnCommands {
    */
   private async undo(
     definition: OrchestratorDefinition,
-    { turn, checkpoint: latest }: ClaimedTurn,
+    claimed: ClaimedTurn,
     load: LoadState,
   ): Promise<TurnSettlement> {
     const { name } = definition;
+    const { turn, checkpoint: latest } = claimed;
     const { sessionId } = turn;
+    const log = logOf(claimed);
     if (!latest || latest.turnId === undefined) throw new NothingToUndoError(name, sessionId);
     const before =
       latest.parent === undefined ? null : await checkpointAt(this.checkpoints, name, sessionId, latest.parent);
@@ -65,10 +70,11 @@ export class TurnCommands {
         ...standing(definition, sessionId, before, await load(before)),
         documents: stillReported(before?.documents, latest),
         turnIndex: latest.turnIndex + 1,
-        summarizedThrough: latest.summarizedThrough,
+        ...ofLog(log),
+        summarizedThrough: isOfLog(latest, log) ? latest.summarizedThrough : 0,
         ...(before?.turnId === undefined ? {} : { turnId: before.turnId }),
         ...(before?.parent === undefined ? {} : { parent: before.parent }),
-        undone: joined([...(latest.undone ?? []), ...said]),
+        undone: joined([...undoneIn(latest, log), ...said]),
       },
       keepCheckpoints: definition.keepCheckpoints,
       stateChanges: [...this.restored(definition, before), ...said.slice(0, 1).map(withoutSummary)],
@@ -81,10 +87,11 @@ export class TurnCommands {
    */
   private async fork(
     definition: OrchestratorDefinition,
-    { turn, checkpoint }: ClaimedTurn,
+    claimed: ClaimedTurn,
     from: { readonly sessionId: string; readonly turnIndex: number },
     load: LoadState,
   ): Promise<TurnSettlement> {
+    const { turn, checkpoint } = claimed;
     const isEmpty = !checkpoint && (await this.log.page(turn.sessionId, { limit: 1 })).length === 0;
     if (!isEmpty) throw new SessionNotEmptyError(turn.sessionId);
     const source = await checkpointAt(this.checkpoints, definition.name, from.sessionId, from.turnIndex);
@@ -96,6 +103,7 @@ export class TurnCommands {
       checkpoint: {
         ...standing(definition, turn.sessionId, source, await load(source)),
         turnIndex: 0,
+        ...ofLog(logOf(claimed)),
         summarizedThrough: 0,
       },
       keepCheckpoints: definition.keepCheckpoints,
@@ -103,19 +111,21 @@ export class TurnCommands {
     };
   }
 
-  /** All that was said until the orchestrator's next turn, but for what was undone. */
+  /** All that was said until the orchestrator's next turn, but for what was undone. Nothing when the log was cleared since. */
   private async conversationAt(checkpoint: Checkpoint): Promise<readonly Message[]> {
-    const { sessionId, undone = [] } = checkpoint;
+    const { sessionId } = checkpoint;
     const log: Message[] = [];
     for (let page: readonly Message[]; ;) {
       page = await this.log.page(sessionId, { after: log.length, limit: PAGE });
       log.push(...page);
       if (page.length < PAGE) break;
     }
+    const present = (await this.heads.read(sessionId)).head.log;
+    if (!isOfLog(checkpoint, present)) return [];
     // Only now: a turn whose messages were read is there for certain.
     const next = await turnAfter(this.checkpoints, checkpoint);
     const end = next === null ? -1 : log.findIndex(({ turnId }) => turnId === next);
-    return withoutUndone(end < 0 ? log : log.slice(0, end), undone);
+    return withoutUndone(end < 0 ? log : log.slice(0, end), undoneIn(checkpoint, present));
   }
 
   private restored({ plan }: OrchestratorDefinition, before: Checkpoint | null): readonly StateChange[] {

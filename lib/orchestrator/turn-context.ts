@@ -5,6 +5,7 @@ import { type OrchestrationStep } from '../orchestration/orchestration-config.js
 import { type OrchestrationProgress } from '../orchestration/orchestration-state.js';
 import { type TokenUsageInput } from '../orchestration/token-usage.js';
 import { type Session } from '../session/session.js';
+import { type TaskState } from '../state/task.js';
 import { type EmittedEvent } from '../turn/turn-event.js';
 import { type Turn, type TurnInput } from '../turn/turn.js';
 import { type IntentReply } from './orchestrator.js';
@@ -49,6 +50,10 @@ export interface TurnContext<State = Record<string, unknown>> {
   readonly signal: AbortSignal;
   readonly tools: TurnTools;
   readonly usage: TurnUsage;
+  /** The session's state modules, as the turn sees and changes them (STA-04 to STA-06). */
+  readonly modules: TurnModules;
+  /** The task that the turn was submitted for with `taskId`, as it is now; absent for a turn of none. */
+  readonly task?: TurnTask;
   /**
    * Runs `work` once for this turn: its result is stored before going on, and a later attempt gets the stored result
    * instead (BOT-30). A crash between the effect and the stored result repeats the effect, so give `info.key` to it.
@@ -98,6 +103,73 @@ export interface TurnTools {
   use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T): Promise<T>;
   /** What a prompt may say of it (ORC-10). */
   toAIOrchestrationState(): AIOrchestrationState;
+}
+
+/**
+ * The session's state modules in a turn. What is read is what is stored, with what the turn has written; it is read once in an
+ * attempt. What is written is stored when the turn settles, in the same commit, and not at all when it fails or is cancelled; a
+ * module that was reset meanwhile stays as it is (STA-23). Changes are added to what others have changed meanwhile, and one
+ * that does not fit any more then (a task has moved on) is left out. Writing is not for steps, which do not run again when the turn is
+ * tried again: write after them what they returned.
+ *
+ * All methods throw StateModuleDisabledError for a module that is not enabled, InvalidInputError for wrong names and values,
+ * StateSerializationError and TooLargeError; those that read reject with StoreUnavailableError as well.
+ */
+export interface TurnModules {
+  readonly tools: TurnToolState;
+  readonly task: TurnTaskState;
+  readonly flow: TurnFlowState;
+}
+
+/** What the session's tools keep, see `SessionStateService.tools`. */
+export interface TurnToolState {
+  /** @returns `undefined` when there is none */
+  get<T = JsonValue>(tool: string, key: string): Promise<T | undefined>;
+  set(tool: string, key: string, value: unknown, options?: TurnToolEntryOptions): void;
+  /**
+   * Merges at the first level; makes the entry where there is none.
+   * @param options of an entry that it makes @throws InvalidInputError for a value that is no object
+   */
+  patch(tool: string, key: string, patch: object, options?: TurnToolEntryOptions): void;
+  /** Adds to a number; to 0 where there is none. @param by default 1 @param options of an entry that it makes */
+  increment(tool: string, key: string, by?: number, options?: TurnToolEntryOptions): void;
+  delete(tool: string, key: string): void;
+}
+
+export interface TurnToolEntryOptions {
+  /** Milliseconds after the settlement; left out: it stays. */
+  readonly ttlMs?: number;
+  /** Never shown by `describe` and `export`. Default false. */
+  readonly secret?: boolean;
+}
+
+/** A task of the session. */
+export interface TurnTask {
+  readonly id: string;
+  readonly state: TaskState;
+  readonly flowState: JsonValue;
+}
+
+/** The session's tasks, see `SessionStateService.task`. */
+export interface TurnTaskState {
+  get(id: string): Promise<TurnTask | null>;
+  /** @param flowState default `null` @returns the id of the new task, which is `submitted` */
+  create(flowState?: unknown): string;
+  /**
+   * @param flowState left out: as it was
+   * @throws TaskNotFoundError, TaskTransitionError
+   */
+  transition(id: string, to: TaskState, flowState?: unknown): Promise<void>;
+  /** @throws TaskNotFoundError */
+  setFlowState(id: string, flowState: unknown): Promise<void>;
+}
+
+/** Checkpoints of the session's flows, see `SessionStateService.flow`. */
+export interface TurnFlowState {
+  /** The latest one; `undefined` when there is none. */
+  load<T = JsonValue>(flow: string): Promise<T | undefined>;
+  /** Of several in one turn, the last one is stored. */
+  save(flow: string, checkpoint: unknown): void;
 }
 
 /** The tokens that models took: part of the turn's report (BOT-09), and counted for the session where there is a plan (ORC-11). */

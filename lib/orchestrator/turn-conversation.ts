@@ -3,7 +3,8 @@ import { type StateSnapshot } from '../checkpoint/checkpoint.js';
 import { type SeenConversation } from '../conversation/compaction-thresholds.js';
 import { type ConversationHead, isPinned, readHead, viewThrough } from '../conversation/conversation-head.js';
 import { type MessageTokens } from '../conversation/message-tokens.js';
-import { type Message, type MessageDraft } from '../conversation/message.js';
+import { isOfLog, logOf, undoneIn } from '../conversation/log-epoch.js';
+import { type Message, type MessageDraft, type MessageSpan } from '../conversation/message.js';
 import { reportedUsage, unreportedUsage } from '../conversation/spent-usage.js';
 import { windowWithoutUndone, withoutUndone } from '../conversation/undone-messages.js';
 import { type ConversationView, cutWindow, viewOf } from '../conversation/window.js';
@@ -19,6 +20,8 @@ import { type UsageRole } from './usage-tally.js';
 /** What one attempt of a turn sees of its conversation. */
 export class TurnConversation {
   readonly head: ConversationHead | null;
+  /** The epoch of the log. */
+  readonly log: string;
   private view: ConversationView = viewOf([]);
   /** The end of the log, as far as it counts, and the position that it was read from. */
   private read: Pick<SeenConversation, 'history' | 'from'>;
@@ -33,20 +36,21 @@ export class TurnConversation {
     private readonly tell: (event: OrchestratorEventBody) => void,
   ) {
     this.head = document && readHead(document);
-    const { history, checkpoint } = claimed;
-    this.read = { history: withoutUndone(history, checkpoint?.undone ?? []), from: beginningOf(history) };
+    this.log = logOf(claimed);
+    const { history } = claimed;
+    this.read = { history: withoutUndone(history, this.undone), from: beginningOf(history) };
   }
 
   /** Before a window is asked for. Reads the log only where what was claimed of it has lost messages that were taken back. */
   async load(log: Pick<ConversationLog, 'page'>): Promise<void> {
-    const { turn, history, checkpoint } = this.claimed;
+    const { turn, history } = this.claimed;
     if (turn.request.history) {
       this.view = viewOf(turn.request.history);
       return;
     }
-    const through = viewThrough(this.head, history).summary?.replaces?.through ?? 0;
+    const through = this.head?.hiddenThrough ?? 0;
     const wanted = { after: through, limit: historyOf(this.definition) };
-    const counted = await windowWithoutUndone(log, turn.sessionId, history, wanted, checkpoint?.undone);
+    const counted = await windowWithoutUndone(log, turn.sessionId, history, wanted, this.undone);
     this.view = viewThrough(this.head, counted);
     if (counted === history) return;
     // It was read further back: to the summary, unless there was enough before.
@@ -105,8 +109,14 @@ export class TurnConversation {
     return { turnIndex, ...this.read, added };
   }
 
+  /** Where messages of the log stand that were taken back. */
+  get undone(): readonly MessageSpan[] {
+    return undoneIn(this.claimed.checkpoint, this.log);
+  }
+
   private get reportedThrough(): number {
-    return this.claimed.checkpoint?.summarizedThrough ?? 0;
+    const { checkpoint } = this.claimed;
+    return checkpoint && isOfLog(checkpoint, this.log) ? checkpoint.summarizedThrough : 0;
   }
 
   private get available(): number {

@@ -2,6 +2,7 @@ import { isPlainObject, type JsonObject, type JsonValue } from '../common/json.j
 import { type OrchestrationEntry } from '../orchestration/orchestration-entry.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { Parked } from '../turn/turn-runner.js';
+import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
 import { type StepKey } from '../turn/turn-step.js';
 import { type IntentOutcome, toIntentOutcome } from './intent-outcome.js';
 import { OrchestratorResultError } from './orchestrator.errors.js';
@@ -25,6 +26,8 @@ export interface Iteration extends IterationReport {
   readonly outcomes: readonly IntentOutcome[];
   /** What it did with the orchestrator's plan. */
   readonly entries: readonly OrchestrationEntry[];
+  /** What it wrote to the session's state modules. */
+  readonly writes: readonly ModuleWrite[];
   readonly usages: readonly TalliedUsage[];
 }
 
@@ -41,6 +44,7 @@ export class TurnLoop {
     private readonly memo: TurnSteps,
     private readonly tally: UsageTally,
     private readonly orchestration: TurnOrchestration | null,
+    private readonly modules: ModuleJournal,
     private readonly tell: (event: OrchestratorEventBody) => void,
     state: JsonObject,
   ) {
@@ -59,9 +63,9 @@ export class TurnLoop {
   /** Of what is over so far, and of a decision that was not carried out. */
   get reports(): readonly IterationReport[] {
     const several = this.iterations.length > 1 || this.iterations.some(({ intents }) => intents.length > 1);
-    const done = this.iterations.map(({ outcomes: _, entries: __, usages: ___, intents, ...report }) => ({
+    const done = this.iterations.map(({ outcomes: _, entries: __, writes: ___, usages: ____, intents, ...report }) => ({
       ...report,
-      intents: several ? intents : intents.map(({ text: ____, ...rest }) => rest),
+      intents: several ? intents : intents.map(({ text: _____, ...rest }) => rest),
     }));
     return this.pending ? [...done, { decision: this.pending, intents: [] }] : done;
   }
@@ -85,8 +89,9 @@ export class TurnLoop {
   }
 
   /** An earlier attempt ran it. */
-  private replay({ entries, usages }: Iteration): void {
+  private replay({ entries, writes, usages }: Iteration): void {
     this.orchestration?.replay(entries);
+    this.modules.replay(writes);
     this.tally.replay(usages);
   }
 
@@ -100,6 +105,7 @@ export class TurnLoop {
   private async iterate(number: number): Promise<Iteration | Parked> {
     const startedAt = performance.now();
     const mark = this.orchestration?.mark() ?? 0;
+    const written = this.modules.mark();
     const tallied = this.tally.mark();
     const decision = await this.decide(number);
     if (decision instanceof Parked) return decision;
@@ -120,6 +126,7 @@ export class TurnLoop {
       durationMs: elapsed(startedAt),
       outcomes,
       entries: this.orchestration?.since(mark) ?? [],
+      writes: this.modules.since(written),
       usages: this.tally.since(tallied),
     };
   }

@@ -49,6 +49,8 @@ export interface TurnReport {
   /** The versions that the state went through when it was loaded. */
   readonly migrated?: readonly string[];
   readonly compaction?: CompactionReport;
+  /** State modules that were reset since the turn began: what it was to write to them is not stored (STA-23). */
+  readonly dropped?: readonly string[];
 }
 
 export interface UsageReport extends TokenUsage {

@@ -4,7 +4,7 @@ import { findProvider, lazily } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { SESSIONS_ADAPTER } from '../sessions.tokens.js';
 import { checkedOptions, SessionManager, type SessionManagerOptions } from './session-manager.js';
-import { type StateStore } from './state.store.js';
+import { type DocumentStore } from './state.store.js';
 
 /** What `defineSessionManager` has made. */
 const definitions = new WeakSet<object>();
@@ -50,8 +50,8 @@ export function sessionManagerProvider(definition: SessionManagerDefinition): Fa
   };
 }
 
-function storeOf(moduleRef: ModuleRef, { namespace }: SessionManagerDefinition): StateStore {
-  const adapter = findProvider<{ readonly state: StateStore }>(moduleRef, SESSIONS_ADAPTER);
+function storeOf(moduleRef: ModuleRef, { namespace }: SessionManagerDefinition): DocumentStore {
+  const adapter = findProvider<{ readonly state: DocumentStore }>(moduleRef, SESSIONS_ADAPTER);
   if (adapter) return adapter.state;
   throw new SessionsConfigurationError(
     `The session manager ${namespace} has no SessionsModule.forRoot() to keep its states in. Import it once, in the ` +

@@ -2,7 +2,7 @@ import { assertId, assertName, mintId } from '../common/ids.js';
 import { type JsonObject, type JsonValue, toJson } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { SessionConflictError } from '../session/session.errors.js';
-import { type StateAccess, type StateAddress, type StateDocument, type StateStore } from './state.store.js';
+import { type StateAccess, type StateAddress, type StateDocument, type DocumentStore } from './state.store.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
 
 /** A hundred years. */
@@ -42,10 +42,10 @@ interface Stored extends JsonObject {
  */
 export class SessionManager<T> {
   private readonly options: Required<SessionManagerOptions<T>>;
-  private readonly store: () => StateStore;
+  private readonly store: () => DocumentStore;
 
   /** @param store `adapter.state` of any adapter, or what finds it. @throws InvalidInputError for wrong options */
-  constructor(store: StateStore | (() => StateStore), options: SessionManagerOptions<T>) {
+  constructor(store: DocumentStore | (() => DocumentStore), options: SessionManagerOptions<T>) {
     this.store = typeof store === 'function' ? store : () => store;
     this.options = checkedOptions(options);
   }

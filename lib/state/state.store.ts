@@ -52,10 +52,9 @@ export interface StateWriteOptions extends StateAccess {
 
 /** Replaces the value by one into which the oldest batches are worked. The document means the same before and after. */
 export interface StateFold {
-  /** The version of the value that was folded. */
-  readonly from: number;
-  /** How many batches, the oldest ones. */
-  readonly batches: number;
+  /** The id of the last batch that goes; those before it go as well. */
+  readonly through: string;
+  /** What the document meant with that batch. */
   readonly value: JsonValue;
 }
 
@@ -68,7 +67,9 @@ export interface StateAppend extends StateAccess {
   readonly initial?: JsonValue;
   /** Appends only to this version. */
   readonly ifVersion?: number;
-  /** Done on the way, when the value is still of the version `from` and has so many batches; else left out. */
+  /** A document that is there expires when it did; `ttlMs` is for one that is made. Default false. */
+  readonly keepExpiry?: boolean;
+  /** Done on the way, when the batch is still there; else left out. */
   readonly fold?: StateFold;
 }
 
@@ -78,8 +79,53 @@ export interface StateChange {
   readonly append: StateAppend;
 }
 
+/** Which documents of a session. */
+export interface StateSelection {
+  readonly namespace: string;
+  readonly sessionId: string;
+  /** Left out: of every scope. */
+  readonly scope?: string;
+}
+
+export interface StateQuery extends StateSelection {
+  /** Those that stand after this place, whether it is there or not. */
+  readonly after?: { readonly scope: string; readonly key: string };
+  readonly limit: number;
+}
+
+/** A document, and where in its namespace and session it stands. */
+export interface StateEntry {
+  readonly scope: string;
+  readonly key: string;
+  readonly document: StateDocument;
+}
+
+/** What is cleared of one session. */
+export interface StateReset {
+  readonly sessionId: string;
+  /** All their documents of the session go. */
+  readonly namespaces: readonly string[];
+  /** Minted by the caller: that of the namespaces in this session from now on, see {@link StateStore.reset}. */
+  readonly epoch: string;
+  /** The message log goes as well. */
+  readonly log?: {
+    /** Takes the place of the documents of its namespace, which is one of the namespaces. */
+    readonly head: StateName;
+    readonly value: JsonValue;
+    /** Nothing is done unless the head is of this version; 0: unless there is none. */
+    readonly ifVersion: number;
+  };
+}
+
+/** What was cleared. */
+export interface StateCleared {
+  /** How many documents went, by namespace, those that had expired not counted. */
+  readonly documents: Readonly<Record<string, number>>;
+  readonly messages: number;
+}
+
 /** Small JSON documents with an idle TTL, compare-and-set, and conflict-free appends. An expired document is not there. */
-export interface StateStore {
+export interface DocumentStore {
   /** @param access counts the read as an access: moves `accessedAt` and the expiry, and neither value nor version */
   get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null>;
   /**
@@ -101,4 +147,18 @@ export interface StateStore {
    * `limit` of them. @returns how many went
    */
   evictIdle(namespace: string, keep: number, limit: number): Promise<number>;
+}
+
+/** Documents, and what of them belongs together: to a session, in a namespace. */
+export interface StateStore extends DocumentStore {
+  /** Those of one session by scope, then key, in the order of their UTF-8 bytes. Costs the page. */
+  list(query: StateQuery): Promise<StateEntry[]>;
+  count(selection: StateSelection): Promise<number>;
+  /**
+   * Clears namespaces of one session in one commit, and begins an epoch of them: what a turn that began before writes to them is
+   * refused from then on, see TurnLedger.settle. The epoch is kept, and the head written, only where there has been a turn: nothing
+   * stays of a session of which nothing is known. Sent again, it is another reset.
+   * @returns `null` when the head was of another version and nothing was done
+   */
+  reset(reset: StateReset): Promise<StateCleared | null>;
 }

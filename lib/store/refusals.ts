@@ -8,6 +8,7 @@ import {
   SurfaceLimitError,
 } from '../session/session.errors.js';
 import { type SessionState } from '../session/session.js';
+import { StateResetError } from '../state/state.errors.js';
 import {
   IdempotencyConflictError,
   LaneDrainingError,
@@ -40,6 +41,8 @@ export interface Refusal {
   readonly orchestrator: string;
   readonly turn_index: number;
   readonly turn: Turn;
+  /** As JSON. */
+  readonly namespaces: string;
 }
 
 const ERRORS: Readonly<Record<string, (refusal: Refusal) => SessionsError>> = {
@@ -57,6 +60,7 @@ const ERRORS: Readonly<Record<string, (refusal: Refusal) => SessionsError>> = {
   LANE_DRAINING: (no) => new LaneDrainingError(no.session_id),
   LANE_FULL: (no) => new LaneFullError(no.session_id, no.limit),
   CHECKPOINT_CONFLICT: (no) => new CheckpointConflictError(no.orchestrator, no.session_id, no.turn_index),
+  STATE_RESET: (no) => new StateResetError(no.session_id, JSON.parse(no.namespaces) as string[]),
 };
 
 export function refusalError(refusal: Refusal): SessionsError {

@@ -13,7 +13,7 @@ export interface SessionsTestingOptions
   extends
     Pick<ModuleMetadata, 'imports' | 'controllers' | 'providers'>,
     Omit<SessionsModuleOptions, 'turns'>,
-    SessionsModuleStatics {
+    Omit<SessionsModuleStatics, 'controllers'> {
   /**
    * The orchestrators: classes, which may inject the given providers, and definitions. A definition takes the place of an
    * orchestrator of the same name that `imports` bring.

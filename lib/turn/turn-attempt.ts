@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { hashed } from '../common/log-id.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
+import { StateResetError } from '../state/state.errors.js';
+import { withoutWritesTo } from './written-namespaces.js';
 import { toErrorRecord } from './turn-error-record.js';
 import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from './turn.errors.js';
 import { ATTEMPT, type NewTurnEvent } from './turn-event.js';
@@ -54,6 +56,8 @@ export class TurnAttempt {
   private writer: TurnEventWriter | null = null;
   private readonly settledListeners: ((turn: Turn) => void)[] = [];
   private account: ((status: 'failed' | 'cancelled') => AttemptAccount) | null = null;
+  /** What the attempt had to show for itself when it was cancelled. */
+  private stopped: AttemptAccount | undefined;
   private readonly running: RunningTurn;
   /** Whether it is for this process to run; else it is put back for others. */
   readonly isKnown: boolean;
@@ -228,9 +232,19 @@ export class TurnAttempt {
   }
 
   private async settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
-    const settled = await this.whileLeased(() => this.runtime.ledger.settle(this.claimed.hold, settlement, next));
+    const settled = await this.whileLeased(() => this.settleCurrent(settlement, next));
     for (const listener of this.settledListeners) this.tell(listener, settled.turn);
     return settled;
+  }
+
+  /** What belongs to state that was reset since the turn began is left out. */
+  private async settleCurrent(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
+    try {
+      return await this.runtime.ledger.settle(this.claimed.hold, settlement, next);
+    } catch (error) {
+      if (!(error instanceof StateResetError)) throw error;
+      return this.settleCurrent(withoutWritesTo(settlement, error.namespaces), next);
+    }
   }
 
   /** The turn has settled, whatever a listener throws. */
@@ -250,7 +264,7 @@ export class TurnAttempt {
 
   /** An interrupted turn keeps the user's message and what was complete; the others keep nothing. */
   private cancelled(mode: CancelMode): TurnSettlement {
-    const account = this.account?.('cancelled');
+    const account = this.stopped;
     const messages = mode === 'interrupt' ? (account?.messages ?? interruptedMessages(this.claimed.turn)) : [];
     const report = account ? { report: account.report } : {};
     return { status: 'cancelled', ...report, messages, keepCheckpoints: 'all' };
@@ -281,6 +295,8 @@ export class TurnAttempt {
   private abort(stop: Stop): void {
     if (this.over || this.stop) return;
     this.stop = stop;
+    // What a handler that was left running completes from now on is not part of it.
+    if (stop.why === 'cancelled') this.stopped = this.account?.('cancelled');
     this.controller.abort(new TurnStoppedError(stop.why));
   }
 

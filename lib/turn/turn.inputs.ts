@@ -1,5 +1,6 @@
 import { Allow } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
+import { ID_RULE, isId } from '../common/ids.js';
 import { isPlainObject, type JsonObject, stringifyWithin, toJson, toJsonObject } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { toHistory } from '../conversation/message-draft.js';
@@ -21,6 +22,11 @@ export class SubmitOptions {
   /** Merged into the state before dispatch; top-level keys. */
   @Allow()
   state?: Record<string, unknown>;
+
+  /** The task of the session that the turn is of: its handlers get it as `turn.task`, and it must be there (STA-05). */
+  @Optional()
+  @Must(isId, ID_RULE)
+  taskId?: string;
 
   /** Small JSON that is stored with the turn and given to every attempt. */
   @Allow()
@@ -127,7 +133,7 @@ export function toTurnInput(input: unknown, maxBytes: number): TurnInput {
 /** What else is stored with the turn. @throws InvalidInputError, StateSerializationError, TooLargeError */
 export function toTurnRequest(
   input: TurnInput,
-  { history, state, force, command }: SubmitOptions & Pick<TurnRequest, 'command'>,
+  { history, state, taskId, force, command }: SubmitOptions & Pick<TurnRequest, 'command'>,
   callers: readonly string[],
   maxBytes: number,
 ): TurnRequest {
@@ -136,6 +142,7 @@ export function toTurnRequest(
     ...(command ? { command } : {}),
     ...(history === undefined ? {} : { history: toHistory(history, 'history') }),
     ...(state === undefined ? {} : { statePatch: toJsonObject(state, 'state') }),
+    ...(taskId === undefined ? {} : { taskId }),
     ...(force ? { force } : {}),
     ...(callers.length > 0 ? { callers } : {}),
   };

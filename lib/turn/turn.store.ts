@@ -81,6 +81,8 @@ export interface ClaimedTurn {
   readonly steps: readonly StoredStep[];
   /** Those that the request names for the turn's orchestrator, in its order; `null` for one that is not there. */
   readonly documents: readonly (StateDocument | null)[];
+  /** By namespace, the epoch that was begun in this session last, see StateStore.reset; nothing where none was. */
+  readonly epochs: Readonly<Record<string, string>>;
 }
 
 export interface RenewedLease {
@@ -177,7 +179,8 @@ export interface TurnQuery {
  * | retry, release, wait, claim | running, and marked or its session expired | cancelled: it gets no further attempt |
  *
  * The first mark stays. Where a waiting or marked turn ends in the store, without its worker, `interrupt` keeps the
- * user's message in the conversation; so it does where accept ends a turn that is queued again.
+ * user's message in the conversation, unless that was reset since the turn was claimed first; so it does where accept ends a turn
+ * that is queued again.
  *
  * What `whenBusy` does (TRN-06) depends on whether a turn has begun, which it has from its first claim on (`startedAt`): the
  * head that has holds the lane until it ends. Turns that have not begun are superseded by `latest` and `replace`, and count
@@ -200,7 +203,11 @@ export interface TurnLedger {
   /** The head of the lane when it is due and nobody else runs it, else `null`. */
   claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null>;
   renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease>;
-  /** @throws CheckpointConflictError when the checkpoint is not the next one; the turn is still running then */
+  /**
+   * @throws StateResetError when one of the namespaces that it writes to (the conversation's, when it adds messages) was reset
+   * since the turn was claimed first; CheckpointConflictError when the checkpoint is not the next one.
+   * Nothing is written then, and the turn is still running
+   */
   settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn>;
   retry(hold: TurnHold, failure: TurnFailure): Promise<Turn>;
   /** @param delayMs before the lane is offered again; 0: at once */

@@ -75,6 +75,8 @@ export interface TurnRequest {
   readonly history?: readonly MessageDraft[];
   /** Merged into the state before dispatch. */
   readonly statePatch?: JsonObject;
+  /** The task of the session that the turn is of. */
+  readonly taskId?: string;
   /** Adopt the orchestrator's present shape, whatever wrote the last checkpoint. */
   readonly force?: boolean;
   /** Sessions whose running turns wait for this one, see TurnReentryError. */

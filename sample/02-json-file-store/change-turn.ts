@@ -1,6 +1,7 @@
-import { interruptedMessages, type StepKey, type Turn } from 'nestjs-agent-sessions';
+import { CONVERSATION_NAMESPACE, interruptedMessages, type StepKey, type Turn } from 'nestjs-agent-sessions';
 import { appendMessages } from './conversations.js';
 import { type Held, watch } from './lane.js';
+import { resetSince } from './reset-state.js';
 import { type Store } from './store.js';
 import { type TurnRow } from './tables.js';
 
@@ -18,9 +19,12 @@ export function endTurn(store: Store, row: TurnRow, fields: Partial<Turn>): Turn
   return changeTurn(store, row, { ...over, ...fields, settledAt: store.time() });
 }
 
-/** Cancels a turn that has no worker; interrupted, what the user said stays. */
+/** Cancels a turn that has no worker; interrupted, what the user said stays, unless the log was reset since it began. */
 export function stopTurn(store: Store, row: TurnRow, mode: CancelMode): Turn {
-  if (mode === 'interrupt') appendMessages(store, row.turn.sessionId, interruptedMessages(row.turn), row.turn);
+  const { sessionId, startedAt } = row.turn;
+  const lane = store.lanes.get(sessionId);
+  const isForgotten = startedAt !== undefined && resetSince(lane, row.epochs, [CONVERSATION_NAMESPACE]).length > 0;
+  if (mode === 'interrupt' && !isForgotten) appendMessages(store, sessionId, interruptedMessages(row.turn), row.turn);
   return endTurn(store, row, { status: 'cancelled' });
 }
 

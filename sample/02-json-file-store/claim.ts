@@ -53,7 +53,8 @@ function give(
 ): ClaimedTurn {
   const startedAt = row.turn.startedAt ?? store.time();
   const fields = { status: 'running', startedAt, failures, dueAt: undefined, waitingFor: undefined } as const;
-  const turn = changeTurn(store, row, fields);
+  const begun = row.turn.startedAt === undefined ? { ...row, epochs: lane.epochs } : row;
+  const turn = changeTurn(store, begun, fields);
   const running = { turnId: turn.id, holder: request.holder, leaseEnd: store.now + request.leaseMs };
   const given = { ...lane, fence: lane.fence + 1, running, offers: 0 };
   watch(store, given);
@@ -62,7 +63,7 @@ function give(
 
 function answer(
   store: Store,
-  { sessionId, fence }: LaneRow,
+  { sessionId, fence, epochs = {} }: LaneRow,
   turn: Turn,
   { windows, documents = {} }: ClaimRequest,
 ): ClaimedTurn {
@@ -76,5 +77,6 @@ function answer(
     history: windowOf(store, sessionId, Object.hasOwn(windows, orchestrator) ? windows[orchestrator] : 0),
     steps: [...store.steps.by('turn', [turnId])].map(({ step }) => step),
     documents: names.map((name) => documentAt(store, { ...name, sessionId }) ?? null),
+    epochs,
   };
 }

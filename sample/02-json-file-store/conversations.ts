@@ -10,6 +10,7 @@ import { type Store } from './store.js';
 export const conversationsPort = (store: Store): ConversationLog => ({
   append: (sessionId, messages) => store.commit(() => appendMessages(store, sessionId, messages)),
   window: (sessionId, limit) => store.read(() => windowOf(store, sessionId, limit)),
+  sessions: (after, limit) => store.read(() => sessionsAfter(store, after, limit)),
   page: (sessionId, { after = 0, limit = 100 } = {}) => store.read(() => range(store, sessionId, after, limit)),
 });
 
@@ -41,6 +42,15 @@ function range(store: Store, sessionId: string, after: number, limit: number): M
   for (const { message } of store.messages.by('log', [sessionId], [sessionId, after + 1])) {
     if (found.length >= limit) break;
     found.push(message);
+  }
+  return found;
+}
+
+function sessionsAfter(store: Store, after: string, limit: number): string[] {
+  const found: string[] = [];
+  for (let next = store.messages.first('log', [], [after, Infinity]); next && found.length < limit;) {
+    found.push(next.sessionId);
+    next = store.messages.first('log', [], [next.sessionId, Infinity]);
   }
   return found;
 }

@@ -4,10 +4,14 @@ import {
   type StateAddress,
   type StateAppend,
   type StateDocument,
+  type StateEntry,
+  type StateQuery,
+  type StateSelection,
   type StateStore,
 } from 'nestjs-agent-sessions';
+import { resetState } from './reset-state.js';
 import { type Store } from './store.js';
-import { ms } from './tables.js';
+import { bytesOf, ms, placeOf } from './tables.js';
 
 export const documentsPort = (store: Store): StateStore => ({
   get: (address, access) =>
@@ -35,6 +39,18 @@ export const documentsPort = (store: Store): StateStore => ({
       if (document) store.documents.delete({ address, document });
       return document !== undefined;
     }),
+  list: ({ limit, after, ...selection }) =>
+    store.read(() => {
+      const entries: StateEntry[] = [];
+      for (const { address, document } of live(store, selection, after)) {
+        if (entries.length >= limit) break;
+        const { scope, key } = address;
+        if (scope !== after?.scope || key !== after.key) entries.push({ scope, key, document });
+      }
+      return entries;
+    }),
+  count: (selection) => store.read(() => [...live(store, selection)].length),
+  reset: (reset) => store.commit(() => resetState(store, reset)),
   deleteExpired: (limit) =>
     store.commit(() => {
       let deleted = 0;
@@ -54,6 +70,20 @@ export const documentsPort = (store: Store): StateStore => ({
     }),
 });
 
+/** Those of a session that have not expired, from a place on. */
+export function* live(
+  store: Store,
+  { sessionId, namespace, scope }: StateSelection,
+  from?: StateQuery['after'],
+): Generator<{ address: StateAddress; document: StateDocument }> {
+  const prefix = [sessionId, namespace, ...(scope === undefined ? [] : [bytesOf(scope)])];
+  // A place in another scope is before all of this one, or behind it.
+  const inScope = scope === undefined || from?.scope === scope;
+  if (!inScope && from && bytesOf(from.scope) > bytesOf(scope)) return;
+  const start = from && inScope ? placeOf({ sessionId, namespace, ...from }) : undefined;
+  for (const row of store.documents.by('session', prefix, start)) if (!isExpired(store, row.document)) yield row;
+}
+
 /** The document, unless its time is over: then it is not there, whether or not it was swept. */
 export function documentAt(
   store: Store,
@@ -72,17 +102,17 @@ export function appendTo(store: Store, address: StateAddress, append: StateAppen
   const isKnown = batches.some((batch) => batch.id === id);
   if (isKnown || (ifVersion !== undefined && ifVersion !== version)) return stored ?? null;
 
-  const fits = fold?.from === version - batches.length && fold.batches >= 1 && fold.batches <= batches.length;
-  const value = fits ? fold.value : stored ? stored.value : initial!;
+  const foldEnd = fold ? batches.findIndex((batch) => batch.id === fold.through) + 1 : 0;
+  const value = fold && foldEnd > 0 ? fold.value : stored ? stored.value : initial!;
   const added = entries.length > 0 ? [{ id, at: store.time(), entries }] : [];
   const document = {
     value,
-    batches: [...batches.slice(fits ? fold.batches : 0), ...added],
+    batches: [...batches.slice(foldEnd), ...added],
     // A document begins with version 1, also without a batch.
     version: Math.max(1, version + added.length),
     createdAt,
   };
-  return put(store, address, document, append);
+  return put(store, address, document, stored && append.keepExpiry ? timeLeft(store, stored) : append);
 }
 
 /** What a document begins from. */
@@ -90,11 +120,16 @@ function nothing(store: Store): Pick<StateDocument, 'batches' | 'version' | 'cre
   return { batches: [], version: 0, createdAt: store.time() };
 }
 
+/** So that it expires when it did. */
+function timeLeft(store: Store, { expiresAt }: StateDocument): StateAccess {
+  return expiresAt === undefined ? {} : { ttlMs: ms(expiresAt) - store.now };
+}
+
 function isExpired(store: Store, { expiresAt }: StateDocument): boolean {
   return expiresAt !== undefined && ms(expiresAt) <= store.now;
 }
 
-function put(
+export function put(
   store: Store,
   address: StateAddress,
   { value, batches, version, createdAt }: Omit<StateDocument, 'accessedAt' | 'expiresAt'>,

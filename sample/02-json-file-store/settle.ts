@@ -2,8 +2,10 @@ import {
   type ClaimRequest,
   type SettledTurn,
   sessionLifecycle,
+  StateResetError,
   type TurnHold,
   type TurnSettlement,
+  writtenNamespaces,
 } from 'nestjs-agent-sessions';
 import { appendCheckpoint } from './checkpoints.js';
 import { changeSession } from './change-session.js';
@@ -12,6 +14,7 @@ import { claim } from './claim.js';
 import { appendMessages } from './conversations.js';
 import { appendTo } from './documents.js';
 import { headOf, held, isDue, watch } from './lane.js';
+import { resetSince } from './reset-state.js';
 import { type Store } from './store.js';
 import { isLive } from './tables.js';
 
@@ -22,6 +25,8 @@ export function settle(store: Store, hold: TurnHold, settlement: TurnSettlement,
   const { lane, row } = held(store, hold);
   const { sessionId, failures } = row.turn;
   const { status, reply, error, report, checkpoint, keepCheckpoints, messages, stateChanges = [] } = settlement;
+  const reset = resetSince(lane, row.epochs, writtenNamespaces(settlement));
+  if (reset.length) throw new StateResetError(sessionId, reset);
   if (checkpoint) appendCheckpoint(store, checkpoint, keepCheckpoints);
   appendMessages(store, sessionId, messages, row.turn);
   for (const { name, append } of stateChanges) appendTo(store, { ...name, sessionId }, append);

@@ -1,5 +1,6 @@
 import {
   type Checkpoint,
+  type ClaimedTurn,
   type JsonValue,
   type Lane,
   type Lease,
@@ -15,6 +16,8 @@ import {
 import { type Key } from './sorted-index.js';
 import { Table } from './table.js';
 
+export type Epochs = ClaimedTurn['epochs'];
+
 export interface TurnRow {
   readonly turn: Turn;
   readonly idempotencyHash?: string;
@@ -22,6 +25,8 @@ export interface TurnRow {
   readonly waitStep?: StepKey;
   /** The fence that settled it. */
   readonly settledWith?: number;
+  /** Those of its lane when it was claimed first. */
+  readonly epochs?: Epochs;
   /** How long its events stay once it is over; left out while it has none. */
   readonly eventsTtlMs?: number;
 }
@@ -47,6 +52,8 @@ export interface LaneRow {
   readonly offers: number;
   /** Left out: open. */
   readonly mode?: Lane['mode'];
+  /** The one that was begun last, by namespace. */
+  readonly epochs?: Epochs;
 }
 
 export type LeaseRow = Lease & { readonly until: number };
@@ -99,7 +106,7 @@ export class Tables {
     session: (c) => [[c.sessionId, c.orchestrator, c.turnIndex]],
   });
   readonly documents = new Table((row: { address: StateAddress; document: StateDocument }) => addressId(row.address), {
-    session: ({ address }) => [[address.sessionId, ...addressId(address)]],
+    session: ({ address }) => [placeOf(address)],
     access: ({ address, document }) => [[address.namespace, ms(document.accessedAt), ...addressId(address)]],
     expiry: ({ address, document: { expiresAt } }) =>
       expiresAt === undefined ? [] : [[ms(expiresAt), ...addressId(address)]],
@@ -138,6 +145,13 @@ export function stateSince({ state, stateChangedAt, lastActivityAt }: Session): 
 function stepId(turnId: string, { iteration, intent, name, occurrence }: StepKey): Key {
   return [turnId, iteration, intent, name, occurrence];
 }
+
+/** By scope and key as `list` has them: in the order of their bytes. */
+export function placeOf({ sessionId, namespace, scope, key }: StateAddress): Key {
+  return [sessionId, namespace, bytesOf(scope), bytesOf(key)];
+}
+
+export const bytesOf = (name: string): string => Buffer.from(name).toString('hex');
 
 function addressId({ namespace, scope, sessionId, key }: StateAddress): Key {
   return [namespace, scope, sessionId, key];

@@ -8,8 +8,18 @@ import { type ConversationHead, FIRST_HEAD, HEAD } from '../../lib/conversation/
 import { eventually } from '../support/eventually.js';
 import { aborted, gate, LASTING_STORES, rejection } from '../support/running-application.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
-import { claimRequest, turnRequest } from '../support/ledger-requests.js';
-import { add, DESK, headOf, listing, type Process, readThroughHead, speak, startProcess, task } from './compactors.js';
+import {
+  add,
+  DESK,
+  headOf,
+  listing,
+  type Process,
+  readThroughHead,
+  speak,
+  speakInTurns,
+  startProcess,
+  task,
+} from './compactors.js';
 
 const EMPTY = 'summarize must return a text that is not empty, or { text, usage }.';
 
@@ -469,31 +479,4 @@ function isResult(event: { type: string } | undefined, before: number, after: nu
 async function storeNow({ state }: Process['adapter']): Promise<number> {
   const document = await state.set({ namespace: 'clock', scope: '', key: 'now', sessionId: 'clock' }, 1);
   return Date.parse(document!.accessedAt);
-}
-
-/** Turns of two messages each. */
-async function speakInTurns(adapter: Process['adapter'], sessionId: string, from: number, to: number): Promise<void> {
-  for (let first = from; first < to; first += 2) {
-    const turnIndex = (first - 1) / 2;
-    const id = `turn-${turnIndex + 1}`;
-    await adapter.turns.accept(turnRequest(id, { sessionId, foreignSession: true }));
-    const claimed = await adapter.turns.claim(sessionId, claimRequest(id));
-    await adapter.turns.settle(claimed!.hold, {
-      status: 'awaiting-input',
-      messages: [first, first + 1].map((n) => ({ id: mintId(), role: 'user', content: `${n}` })),
-      checkpoint: {
-        orchestrator: DESK,
-        sessionId,
-        turnIndex,
-        state: {},
-        lastRoute: [],
-        signature: 'x',
-        version: '1',
-        summarizedThrough: 0,
-        turnId: id,
-        ...(turnIndex > 0 ? { parent: turnIndex - 1 } : {}),
-      },
-      keepCheckpoints: 'all',
-    });
-  }
 }

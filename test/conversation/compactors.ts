@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { type Message, type MessageDraft, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type Message, type MessageDraft, type NewCheckpoint, type SessionsAdapter } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { type CompactionEvent } from '../../lib/conversation/compaction-events.js';
 import { type CompactionOptions, toCompactionPolicy } from '../../lib/conversation/compaction-policy.js';
@@ -7,8 +7,13 @@ import { type CompactionTask } from '../../lib/conversation/compaction-run.js';
 import { type CompactorParts, ConversationCompactor } from '../../lib/conversation/conversation-compactor.service.js';
 import { type ConversationHead, viewThrough } from '../../lib/conversation/conversation-head.js';
 import { ConversationHeads } from '../../lib/conversation/conversation-heads.js';
+import {
+  type CompactionParts,
+  ConversationCompaction,
+} from '../../lib/conversation/conversation-compaction.service.js';
 import { type HistoryWindowOption, toHistoryWindow } from '../../lib/conversation/history-window.js';
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 
 export const DESK = 'desk';
 
@@ -58,6 +63,21 @@ export async function startProcess(
   return { adapter, compactor, events };
 }
 
+/** What that process is asked for by its control plane. Tokens are letters, and four a message. */
+export function compactionOf(
+  { adapter, compactor }: Process,
+  changes: Partial<CompactionParts> = {},
+): ConversationCompaction {
+  return new ConversationCompaction({
+    adapter,
+    compactor,
+    tokens: new MessageTokens((text) => text.length),
+    summarizer: () => ({ orchestrator: null, summarize: listing }),
+    orchestrators: () => [DESK],
+    ...changes,
+  });
+}
+
 /** What a summary says: the summary before, and which messages were added to it. */
 export function listing(messages: readonly Message[]): string {
   return messages.map(({ content, replaces }) => (replaces ? `(${content as string})` : (content as string))).join(' ');
@@ -88,6 +108,40 @@ export async function speak(
     sessionId,
     texts.map((content): MessageDraft => ({ role: 'user', content })),
   );
+}
+
+/** Turns of two messages each. */
+export async function speakInTurns(
+  adapter: SessionsAdapter,
+  sessionId: string,
+  from: number,
+  to: number,
+  checkpoint: Partial<NewCheckpoint> = {},
+): Promise<void> {
+  for (let first = from; first < to; first += 2) {
+    const turnIndex = (first - 1) / 2;
+    const id = `turn-${turnIndex + 1}`;
+    await adapter.turns.accept(turnRequest(id, { sessionId, foreignSession: true }));
+    const claimed = await adapter.turns.claim(sessionId, claimRequest(id));
+    await adapter.turns.settle(claimed!.hold, {
+      status: 'awaiting-input',
+      messages: [first, first + 1].map((n) => ({ id: mintId(), role: 'user', content: `${n}` })),
+      checkpoint: {
+        orchestrator: DESK,
+        sessionId,
+        turnIndex,
+        state: {},
+        lastRoute: [],
+        signature: 'x',
+        version: '1',
+        summarizedThrough: 0,
+        turnId: id,
+        ...(turnIndex > 0 ? { parent: turnIndex - 1 } : {}),
+        ...checkpoint,
+      },
+      keepCheckpoints: 'all',
+    });
+  }
 }
 
 export function add(

@@ -1,7 +1,9 @@
 import { type AtomicSessionStoreAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
 import { earlierName, HEAD } from '../../lib/conversation/conversation-head.js';
+import { ConversationHeads } from '../../lib/conversation/conversation-heads.js';
+import { HeadLostError, HeldHead } from '../../lib/conversation/held-head.js';
 import { eventually } from '../support/eventually.js';
-import { LASTING_STORES } from '../support/running-application.js';
+import { LASTING_STORES, rejection } from '../support/running-application.js';
 import { headOf, readThroughHead, speak, startProcess, task } from './compactors.js';
 
 /** Short enough to wait for. */
@@ -27,15 +29,16 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
           const names: { namespace: string; scope: string; key: string }[] = [HEAD];
           let calls = 0;
           let over = false;
-          const state = proxied(adapter.state, async (call, args) => {
+          const state = proxied(adapter.state, async (work, args) => {
             if (over) throw new Error('This process is dead.');
-            calls += 1;
+            // A lease may be renewed while another call is under way.
+            const call = (calls += 1);
             const name = args[0] as (typeof names)[0];
             names.push({ namespace: name.namespace, scope: name.scope, key: name.key });
-            if (calls === at && !done) await remove(adapter, id);
-            const result = await call();
-            if (calls === at && done) await remove(adapter, id);
-            if (calls === at) over = dies;
+            if (call === at && !done) await remove(adapter, id);
+            const result = await work();
+            if (call === at && done) await remove(adapter, id);
+            if (call === at) over = dies;
             return result;
           });
           const other = await startProcess(adapter, { adapter: { state }, leaseMs: LEASE_MS });
@@ -98,6 +101,26 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
     expect(await second.compactor.restore(sessionId)).toEqual({ through: 4 });
     expect(await readThroughHead(adapter, sessionId)).toEqual(['anew', '5', '6', '7', '8']);
     await eventually(async () => (await adapter.state.get({ ...earlierName(earlier), sessionId })) === null);
+  });
+
+  it('BOT-41 who has lost a head once writes it no more, also when another one has come to its version', async () => {
+    const { adapter } = await startProcess(create()());
+    const heads = new ConversationHeads(adapter.state);
+    const read = await heads.read(sessionId);
+    const held = await HeldHead.take(heads, sessionId, read, 'first', 600_000, () => undefined);
+    await remove(adapter);
+    await rejection(
+      held!.change((head) => head),
+      HeadLostError,
+    );
+    // Made, and taken by somebody else: two versions, as of the one before.
+    for (const holder of ['', 'second']) await adapter.state.set({ ...HEAD, sessionId }, { id: holder });
+    await rejection(
+      held!.change((head) => head),
+      HeadLostError,
+    );
+    await rejection(held!.end(), HeadLostError);
+    expect(await adapter.state.get({ ...HEAD, sessionId })).toMatchObject({ version: 2, value: { id: 'second' } });
   });
 
   it('BOT-43 what was restored to is not what was taken back', async () => {

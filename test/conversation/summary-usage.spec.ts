@@ -3,6 +3,7 @@ import {
   InvalidInputError,
   type OrchestratorDefinition,
   reply,
+  SessionStateService,
   TurnFailedError,
   type TurnReport,
 } from 'nestjs-agent-sessions';
@@ -60,6 +61,24 @@ describe.each(LIVE_STORES)('what summaries take, over $name', ({ open }) => {
     expect(next.compaction).toBeUndefined();
     await compact('desk');
     expect(await say('desk')).toMatchObject({ usage: { summarizer: { totalTokens: 100 } } });
+  });
+
+  it('BOT-09 STA-23 is reported once, though the conversation was cleared before or since', async () => {
+    const { app, sessionId, say, compact } = await start(deskOf('desk'));
+    const state = app.get(SessionStateService, { strict: false });
+    await say('desk');
+    await compact('desk');
+    expect(await say('desk')).toMatchObject({ usage: { summarizer: { totalTokens: 100 } } });
+    await state.conversation.clear(sessionId);
+    const report = await say('desk');
+    expect(report.usage).toBeUndefined();
+    expect(report.compaction).toBeUndefined();
+
+    await compact('desk');
+    await state.conversation.clear(sessionId);
+    expect(await say('desk')).toMatchObject({ usage: { summarizer: { totalTokens: 100 } } });
+    expect((await say('desk')).usage).toBeUndefined();
+    expect(await compact('desk')).toMatchObject({ messages: 4 });
   });
 
   it('BOT-09 BOT-44 what a summary took that came to nothing is counted, too', async () => {

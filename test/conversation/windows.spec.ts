@@ -35,7 +35,10 @@ describe('cutWindow', () => {
       fc.property(anyLog, shape, fc.nat(10), (log, window, through) => {
         fc.pre(window !== 0);
         const summary = summaryOf(through);
-        const view = viewThrough({ ...FIRST_HEAD, number: 1, through, summary, shown: summary }, log);
+        const view = viewThrough(
+          { ...FIRST_HEAD, number: 1, through, summary, shown: summary, hiddenThrough: through },
+          log,
+        );
         const cut = cutWindow(window, view, tokens, 'window');
         const lead = [...(log[0]?.role === 'system' ? [log[0]] : []), summary];
         expect(cut.slice(0, lead.length)).toEqual(lead);

@@ -74,6 +74,8 @@ describe('docs/orchestrators.md', () => {
     step: true,
     waitFor: true,
     emit: true,
+    modules: true,
+    task: true,
   };
   const handle: Record<keyof OrchestratorHandle, true> = {
     name: true,
@@ -112,6 +114,7 @@ describe('docs/orchestrators.md', () => {
     usage: true,
     migrated: true,
     compaction: true,
+    dropped: true,
   };
   const ends: Record<EndedBy, true> = {
     dispatch: true,

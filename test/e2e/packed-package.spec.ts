@@ -22,6 +22,7 @@ describe('the packed package', () => {
       import 'reflect-metadata';
       import { NestFactory } from '@nestjs/core';
       import { defineOrchestrator, SessionsModule, SessionStore, TurnService } from 'nestjs-agent-sessions';
+      import { stateClient } from 'nestjs-agent-sessions/client';
       import { redisAdapter } from 'nestjs-agent-sessions/redis';
       import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';`;
 
@@ -34,6 +35,7 @@ describe('the packed package', () => {
       require('reflect-metadata');
       const { NestFactory } = require('@nestjs/core');
       const { defineOrchestrator, SessionsModule, SessionStore, TurnService } = require('nestjs-agent-sessions');
+      const { stateClient } = require('nestjs-agent-sessions/client');
       const { redisAdapter } = require('nestjs-agent-sessions/redis');
       const { typeormAdapter } = require('nestjs-agent-sessions/typeorm');`;
 
@@ -65,7 +67,10 @@ describe('the packed package', () => {
         // What they need is loaded when they are opened.
         redisAdapter({ url: 'redis://localhost:6379' });
         typeormAdapter({ dataSource: { type: 'postgres' } });
-        const module = { module: AppModule, imports: [SessionsModule.forRoot(), SessionsModule.forFeature([echo])] };
+        stateClient({ baseUrl: 'http://localhost' });
+        // Without @nestjs/swagger.
+        const root = SessionsModule.forRoot({ controllers: { state: { guards: [{ canActivate: () => true }] } } });
+        const module = { module: AppModule, imports: [root, SessionsModule.forFeature([echo])] };
         const app = await NestFactory.createApplicationContext(module, { logger: false });
         const { id } = await app.get(SessionStore).create({ userId: 'ann' });
         console.log(JSON.stringify(await app.get(TurnService).execute('echo', 'hi', { sessionId: id })));

@@ -15,24 +15,26 @@ interface TestRequest {
 /** Errors that a test provokes on purpose would fill the output. */
 const QUIET = { logger: false } as const;
 
-type Start = (metadata: ModuleMetadata) => Promise<HttpApp>;
+/** @param configure what an application does before it is initialized: pipes, prefixes, parsers */
+type Start = (metadata: ModuleMetadata, configure?: (app: HttpApp) => unknown) => Promise<HttpApp>;
 
 /** The two HTTP servers that Nest has, each with a cookie parser, as an application would set one up. */
 export const PLATFORMS: readonly { readonly name: string; readonly start: Start }[] = [
   {
     name: 'Express',
-    start: async (metadata) => {
+    start: async (metadata, configure) => {
       const app = (await compile(metadata)).createNestApplication<NestExpressApplication>(QUIET);
       app.use((request: TestRequest, _response: unknown, next: () => void) => {
         request.cookies = parseCookies(request);
         next();
       });
+      configure?.(app);
       return app.init();
     },
   },
   {
     name: 'Fastify',
-    start: async (metadata) => {
+    start: async (metadata, configure) => {
       const app = (await compile(metadata)).createNestApplication<NestFastifyApplication>(new FastifyAdapter(), QUIET);
       const server = app.getHttpAdapter().getInstance();
       server.addHook('onRequest', (request, _reply, done) => {
@@ -40,6 +42,7 @@ export const PLATFORMS: readonly { readonly name: string; readonly start: Start 
         parsed.cookies = parseCookies(parsed);
         done();
       });
+      configure?.(app);
       await app.init();
       await server.ready();
       return app;

@@ -127,6 +127,26 @@ describe('the optional parts', () => {
     expect(output).toBe(`${line.repeat(3)}done\n`);
   });
 
+  it('STA-24 compaction by tokens that is asked for without either is refused, and is no failure', async () => {
+    const output = await run(
+      `
+      import 'reflect-metadata';
+      import { NestFactory } from '@nestjs/core';
+      import { SessionsModule, SessionStateService } from 'nestjs-agent-sessions';
+      class AppModule {}
+      const root = { module: AppModule, imports: [SessionsModule.forRoot({})] };
+      const app = await NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
+      const state = app.get(SessionStateService);
+      const { errors } = await state.compact({ sessionId: 's1', stores: ['conversation'], strategy: 'tokens' });
+      console.log(errors.length, errors[0].code, errors[0].message.includes('npm install gpt-tokenizer'));
+      await app.close();
+      `,
+      { cwd: installationWithout('gpt-tokenizer') },
+    );
+
+    expect(output).toBe('1 COMPACTION_NOT_CONFIGURED true\n');
+  });
+
   it('NST-04 NST-26 the testing module needs @nestjs/testing when it is created; the rest of /testing does without', async () => {
     const output = await run(
       `

@@ -38,6 +38,12 @@ describe('a session manager of the application', () => {
     await expect(start(defineSessionManager({ namespace: 'orchestration-state' }))).rejects.toThrow(
       'The namespace "orchestration-state"',
     );
+    for (const namespace of ['agent-sessions:tools', 'agent-sessions:state-requests', 'agent-sessions:']) {
+      await expect(start(defineSessionManager({ namespace }))).rejects.toThrow('is one of this package');
+      const options = { orchestration: { namespace } };
+      const module = await Test.createTestingModule({ imports: [SessionsModule.forRoot(options)] }).compile();
+      await expect(module.init()).rejects.toThrow('is one of this package');
+    }
   });
 
   it('ORC-16 says what is missing without forRoot, and what is wrong with its options', async () => {

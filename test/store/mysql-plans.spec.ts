@@ -64,6 +64,9 @@ describeMariadb('what the MySQL store reads', () => {
     ['the turns of a session', 3, () => store.ports.turns.list({ sessionId: 'p-7' })],
     ['the latest checkpoint', 1, () => store.ports.checkpoints.load('desk', 'p-7')],
     ['a window of messages', 4, () => store.ports.conversations.window('p-7', 10)],
+    ['a page of documents', 4, () => store.ports.state.list({ namespace: 'n', sessionId: 'p-7', limit: 10 })],
+    ['how many documents', 4, () => store.ports.state.count({ namespace: 'n', sessionId: 'p-7' })],
+    ['sessions with messages', 25, () => store.ports.conversations.sessions('p-1', 10)],
     ['sessions with checkpoints', 120, () => store.ports.checkpoints.list('desk', { prefix: 'p-1' })],
   ])('PRF-09 finds by index %s', expectFew);
 
@@ -96,6 +99,15 @@ describeMariadb('what the MySQL store reads', () => {
       ['its open turns', 3, () => store.ports.turns.list({ sessionId: 'deep', status: ['queued', 'running'] })],
       ['the latest checkpoint', 2, () => store.ports.checkpoints.load('desk', 'deep')],
       ['checkpoints before one', 11, () => store.ports.checkpoints.history('desk', 'deep', { before, limit: 10 })],
+      ['a page of documents', 14, () => store.ports.state.list({ ...SHELF, limit: 10 })],
+      ['a page of documents of a scope', 14, () => store.ports.state.list({ ...SHELF, scope: 'c', limit: 10 })],
+      [
+        'a later page of documents',
+        14,
+        () => store.ports.state.list({ ...SHELF, after: { scope: 'c', key: 'k2' }, limit: 10 }),
+      ],
+      ['how many documents of a scope', 4, () => store.ports.state.count({ ...SHELF, scope: 'none' })],
+      ['a reset', 40, () => store.ports.state.reset({ sessionId: 'deep', namespaces: ['none'], epoch: 'e' })],
       ['a page of messages', 11, () => store.ports.conversations.page('deep', { after: before, limit: 10 })],
       ['a window of messages', 14, () => store.ports.conversations.window('deep', 10)],
       ['a page of events', 14, () => store.ports.events.read('turn-7', before, 10)],
@@ -164,6 +176,7 @@ describeMariadb('what the MySQL store reads', () => {
   }
 });
 
+const SHELF = { namespace: 'n', sessionId: 'deep' };
 const CLAIM = claimRequest('worker', { windows: { desk: 10 } });
 const SETTLEMENT: TurnSettlement = {
   status: 'awaiting-input',
@@ -188,13 +201,14 @@ const NUMBERS = `(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d A
 
 /** Session `p-7` of `user-7` has the surfaces `app`, as all have, and `phone-7`; the higher the number the older it is. */
 const DEEP_FILL: readonly string[] = [
-  `{lane} SELECT 'deep', ${DEEP + 1}, 0, 1, NULL, NULL, NULL, NULL, 0, NULL`,
+  `{lane} SELECT 'deep', ${DEEP + 1}, 0, 1, NULL, NULL, NULL, NULL, 0, NULL, NULL`,
   `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, request_hash, status,
      failures, accepted_at, settled_at)
    SELECT CONCAT('deep-', n), 'deep', n + 1, 'desk', '1', '{"input":{"text":""}}', '{}', CONCAT('key-', n), '',
      'completed', 0, ${START}, ${START}`,
   `{turn_event} SELECT 'turn-7', n + 2, 1, n + 2, '[{"type":"delta","data":1}]'`,
   `{checkpoint} SELECT 'desk', 'deep', n, NULL, NULL, '{}', '[]', '', '1', 0, ${START}, NULL`,
+  `{document} SELECT 'n', 'c', 'deep', CONCAT('k', n), '1', '[]', 1, n, n, NULL`,
   `{message} SELECT 'deep', n + 1, 'message', NULL, NULL, 'user', '{"content":"hi"}', ${START}`,
 ];
 
@@ -205,7 +219,7 @@ const FILL: readonly string[] = [
      ${START} - ${MINUTE} * n, ${START} - ${MINUTE} * n, ${START} - ${MINUTE} * n, CONCAT('["app","phone-', n, '"]'), '{}', 1`,
   "{session_surface} SELECT 'app', CONCAT('p-', n)",
   "{session_surface} SELECT CONCAT('phone-', n), CONCAT('p-', n)",
-  `{lane} SELECT CONCAT('p-', n), 2, 0, 1, NULL, NULL, NULL, IF(n % 500 = 0, ${START}, NULL), 0, NULL`,
+  `{lane} SELECT CONCAT('p-', n), 2, 0, 1, NULL, NULL, NULL, IF(n % 500 = 0, ${START}, NULL), 0, NULL, NULL`,
   `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status, failures,
      accepted_at, settled_at, event_ttl)
    SELECT CONCAT('turn-', n), CONCAT('p-', n), 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, ${START}, ${START},

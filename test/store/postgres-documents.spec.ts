@@ -7,9 +7,9 @@ import {
   type TurnHold,
 } from 'nestjs-agent-sessions';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
-import pg from 'pg';
 import { eventually } from '../support/eventually.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { PostgresRival } from '../support/postgres-rival.js';
 import { describePostgres } from '../support/servers.js';
 
 /** Who writes documents while another connection, which has not committed yet, holds what they need. */
@@ -17,21 +17,20 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
   const url = process.env.TEST_POSTGRES_URL ?? '';
   const tablePrefix = `d${randomUUID().slice(0, 8)}_`;
   let store: SessionsAdapter;
-  let other: pg.Client;
+  let other: PostgresRival;
 
   beforeAll(async () => {
     const dataSource = { type: 'postgres', url, poolSize: 4 } as const;
     store = typeormAdapter({ dataSource, tablePrefix, migrationsRun: true, operationTimeoutMs: 15_000 });
     await store.init?.();
-    other = new pg.Client(url);
-    await other.connect();
+    other = await PostgresRival.open(url, tablePrefix);
   });
 
-  beforeEach(() => other.query('BEGIN'));
-  afterEach(() => other.query('ROLLBACK'));
+  beforeEach(() => other.begin());
+  afterEach(() => other.end('ROLLBACK'));
 
   afterAll(async () => {
-    await other.end();
+    await other.close();
     await store.close?.();
   });
 
@@ -40,10 +39,10 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     ['ROLLBACK', 1],
   ])('ORC-04 who makes a document waits for another one who makes it: %s', async (end, version) => {
     const address = someAddress();
-    await call('append_document', { ...argsOf(address), id: 'theirs', entries: '["theirs"]', initial: '0' });
+    await other.call('append_document', { ...argsOf(address), id: 'theirs', entries: '["theirs"]', initial: '0' });
     const mine = store.state.append(address, { id: 'mine', entries: ['mine'], initial: 0 });
-    await waiting();
-    await other.query(end);
+    await other.isWaitedFor();
+    await other.end(end);
 
     expect(await mine).toMatchObject({ value: 0, version });
     expect((await mine)?.batches.at(-1)).toMatchObject({ id: 'mine', entries: ['mine'] });
@@ -55,9 +54,9 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     await store.state.set(address, 'old', { ttlMs: 500 });
     await lock(address);
     const appended = store.state.append(address, { id: 'mine', entries: ['mine'], initial: 'new' });
-    await waiting();
+    await other.isWaitedFor();
     await eventually(async () => (await store.state.get(address)) === null);
-    await other.query('COMMIT');
+    await other.end('COMMIT');
 
     expect(await appended).toMatchObject({ value: 'new', version: 1 });
   });
@@ -69,7 +68,7 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     await lock(idle);
 
     expect(await store.state.evictIdle(namespace, 2, 10)).toBe(0);
-    await other.query('COMMIT');
+    await other.end('COMMIT');
     expect(await store.state.evictIdle(namespace, 2, 10)).toBe(1);
     expect(await store.state.get(idle)).toBeNull();
     for (const address of others) expect(await store.state.get(address)).toMatchObject({ value: address.key });
@@ -79,10 +78,10 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     const namespace = randomUUID();
     const addresses = ['a', 'b', 'c'].map((key) => ({ ...someAddress(), namespace, key }));
     for (const address of addresses) await store.state.set(address, address.key);
-    await call('evict_idle_documents', { namespace, keep: 2, max_documents: 10 });
+    await other.call('evict_idle_documents', { namespace, keep: 2, max_documents: 10 });
 
     expect(await store.state.evictIdle(namespace, 2, 10)).toBe(0);
-    await other.query('COMMIT');
+    await other.end('COMMIT');
     expect(await store.state.evictIdle(namespace, 2, 10)).toBe(0);
     expect(await store.state.get(addresses[0])).toBeNull();
   });
@@ -91,12 +90,12 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     const address = someAddress();
     const hold = await take(address.sessionId);
     const theirs = { id: 'theirs', entries: '["theirs"]', initial: '0' };
-    await call('append_document', { ...argsOf({ ...address, key: 'another' }), ...theirs });
+    await other.call('append_document', { ...argsOf({ ...address, key: 'another' }), ...theirs });
     const settled = settle(hold, address);
-    await waiting();
+    await other.isWaitedFor();
     await other.query('SELECT pg_sleep(0.01)');
-    const made = await call('append_document', { ...argsOf(address), ...theirs });
-    await other.query('COMMIT');
+    const made = await other.call<Written>('append_document', { ...argsOf(address), ...theirs });
+    await other.end('COMMIT');
 
     await expectOneTime(await settled, address, made);
   });
@@ -105,12 +104,12 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     const address = someAddress();
     const hold = await take(address.sessionId);
     await store.state.set(address, 0);
-    await call('access_document', argsOf(address));
+    await other.call('access_document', argsOf(address));
     const settled = settle(hold, address);
-    await waiting();
+    await other.isWaitedFor();
     await other.query('SELECT pg_sleep(0.01)');
-    const accessed = await call('access_document', argsOf(address));
-    await other.query('COMMIT');
+    const accessed = await other.call<Written>('access_document', argsOf(address));
+    await other.end('COMMIT');
 
     await expectOneTime(await settled, address, accessed);
   });
@@ -119,10 +118,10 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     const address = someAddress();
     const hold = await take(address.sessionId);
     await store.state.set(address, 0);
-    await call('delete_document', argsOf(address));
+    await other.call('delete_document', argsOf(address));
     const settled = settle(hold, address);
-    await waiting();
-    await other.query('COMMIT');
+    await other.isWaitedFor();
+    await other.end('COMMIT');
 
     await settled;
     expect(await store.state.get(address)).toMatchObject({ value: 'new', version: 1, batches: [{ id: 'mine' }] });
@@ -149,22 +148,9 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     expect(Date.parse(settledAt)).toBeGreaterThanOrEqual(theirs.accessed_at);
   }
 
-  /** As another process does it that has not committed yet. */
-  async function call(operation: string, args: object): Promise<Written> {
-    const sql = `SELECT "${tablePrefix}${operation}_v1"($1::json) AS result`;
-    const { rows } = await other.query<{ result: Written }>(sql, [JSON.stringify(args)]);
-    return rows[0].result;
-  }
-
   async function lock({ namespace, key }: StateAddress): Promise<void> {
     const row = `SELECT FROM "${tablePrefix}document" WHERE namespace = $1 AND key = $2 FOR UPDATE`;
-    expect((await other.query(row, [namespace, key])).rowCount).toBe(1);
-  }
-
-  /** Until somebody waits for the other connection. */
-  async function waiting(): Promise<void> {
-    const sql = 'SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))';
-    await eventually(async () => ((await other.query(sql)).rowCount ?? 0) > 0);
+    expect(await other.query(row, [namespace, key])).toHaveLength(1);
   }
 });
 

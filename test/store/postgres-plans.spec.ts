@@ -24,6 +24,9 @@ type Operations = [string, number, () => Promise<unknown>][];
 /** Sessions that have open turns. */
 const BUSY = [MANY - 3, MANY - 2, MANY - 1].map((n) => `p-${n}`);
 
+/** Documents and messages of one session. */
+const DEEP = 2000;
+
 /** After so many calls PostgreSQL has settled on a plan for the statements of a function. */
 const CALLS = 7;
 
@@ -52,6 +55,7 @@ describePostgres('what the PostgreSQL store reads', () => {
     await adapter.init?.();
     place = placeOf(dataSource.options, tablePrefix);
     await fillWithSessions(dataSource, place);
+    await fillSession();
     for (const sessionId of BUSY) {
       await adapter.turns.accept(turnRequest(`one-${sessionId}`, { sessionId, foreignSession: true }));
       await adapter.turns.accept(turnRequest(`two-${sessionId}`, { sessionId, foreignSession: true }));
@@ -76,6 +80,9 @@ describePostgres('what the PostgreSQL store reads', () => {
   const by = (policy: SurfacePolicy): SurfaceRules => ({ policy, maxSurfaces: 16 });
   const oneActive = 'p-10007';
   const address = { namespace: 'n', scope: 'c', sessionId: 'p-7', key: 'k' };
+  const deep = { namespace: 'deep', sessionId: 'p-7' };
+  const reset = { sessionId: oneActive, epoch: 'epoch' };
+  const log = { head: { namespace: 'n', scope: 'c', key: 'k' }, value: {}, ifVersion: 1 };
   const documents = { desk: [{ namespace: 'n', scope: 'c', key: 'k' }] };
   const checkpoint = {
     orchestrator: 'desk',
@@ -117,6 +124,22 @@ describePostgres('what the PostgreSQL store reads', () => {
     ['the checkpoints of a session', 5, () => adapter.checkpoints.history('desk', 'p-7')],
     ['the first sessions with checkpoints', 20, () => adapter.checkpoints.list('desk', { limit: 10 })],
     ['a document', 5, () => adapter.state.get(address)],
+    ['a page of documents', 15, () => adapter.state.list({ ...deep, limit: 10 })],
+    ['a page of the documents of a scope', 15, () => adapter.state.list({ ...deep, scope: 'b', limit: 10 })],
+    [
+      'a later page of documents',
+      15,
+      () => adapter.state.list({ ...deep, after: { scope: 'a', key: `k${DEEP - 5}` }, limit: 10 }),
+    ],
+    [
+      'a later page of the documents of a scope',
+      15,
+      () => adapter.state.list({ ...deep, scope: 'b', after: { scope: 'b', key: `k${DEEP - 20}` }, limit: 10 }),
+    ],
+    ['one of many documents', 5, () => adapter.state.get({ ...deep, scope: 'b', key: 'k7' })],
+    ['how many documents a session has', 5, () => adapter.state.count({ ...deep, sessionId: 'p-8' })],
+    ['the first sessions with messages', 15, () => adapter.conversations.sessions('', 10)],
+    ['later sessions with messages', 15, () => adapter.conversations.sessions('p-6999', 10)],
     ['a page of events', 3, () => adapter.events.read('turn-7', 0, 10)],
     ['the end of the events', 2, () => adapter.events.read('turn-7', 2, 10)],
     ['the last event', 5, () => adapter.events.last('turn-7')],
@@ -159,6 +182,8 @@ describePostgres('what the PostgreSQL store reads', () => {
     ['a document that is appended to', 10, () => adapter.state.append(address, { id: 'b', entries: [1] })],
     ['a document that lasts longer', 10, () => adapter.state.get(address, { ttlMs: HOUR })],
     ['a document that goes', 10, () => adapter.state.delete(address)],
+    ['the state of a session that is reset', 20, () => adapter.state.reset({ ...reset, namespaces: ['n', 'deep'] })],
+    ['its conversation', 20, () => adapter.state.reset({ ...reset, namespaces: ['n'], log })],
     ['ten documents that expired', 30, () => adapter.state.deleteExpired(10)],
     ['ten documents that are idle, beside others that expired', 100, () => adapter.state.evictIdle('n', 10, 10)],
     ['a turn with a document', 40, () => adapter.turns.claim(BUSY[0], claimRequest('w', { documents }))],
@@ -167,6 +192,16 @@ describePostgres('what the PostgreSQL store reads', () => {
   ];
 
   it.each(finds)('PRF-05 PRF-09 finds by index, in one round trip: %s', expectFew);
+
+  it.each([
+    ['a namespace', { scope: 'a', key: `k${DEEP - 5}` }, {}],
+    ['a scope', { scope: 'b', key: `k${DEEP - 20}` }, { scope: 'b' }],
+  ])('STA-08 a later page of the documents of %s begins in the index where it stands', async (_, after, of) => {
+    const first = await blocksOf(() => adapter.state.list({ ...deep, ...of, limit: 10 }));
+    expect(await blocksOf(() => adapter.state.list({ ...deep, ...of, after, limit: 10 }))).toBeLessThanOrEqual(
+      first + 3,
+    );
+  });
 
   // What a function settles on depends on the calls before, so it is asked in both ways.
   describe.each(['auto', 'force_generic_plan'])('with plan_cache_mode = %s', (mode) => {
@@ -183,6 +218,15 @@ describePostgres('what the PostgreSQL store reads', () => {
     });
   });
 
+  /** Two scopes of documents, and a log: long ones, of which the planner knows nothing yet. */
+  async function fillSession(): Promise<void> {
+    const numbers = `WITH numbers AS (SELECT generate_series(2, ${DEEP}) AS n)`;
+    const documents = `INSERT INTO {document} SELECT 'deep', scope, 'p-7', 'k' || n, '1', '[]', 1, 0, 0, NULL
+      FROM numbers, unnest(ARRAY['a', 'b']) AS scope`;
+    const messages = `INSERT INTO {message} SELECT 'p-70', n, 'message', NULL, NULL, 'user', '{}', 0 FROM numbers`;
+    for (const insert of [documents, messages]) await dataSource.query(place.fill(`${numbers} ${insert}`));
+  }
+
   async function expectFew(_: string, most: number, operation: () => Promise<unknown>): Promise<void> {
     for (let call = 1; call < CALLS; call += 1) await reads(operation);
     const { trips, scanned, lookups, rows } = await reads(operation);
@@ -191,6 +235,18 @@ describePostgres('what the PostgreSQL store reads', () => {
     // An index alone may answer, and then no row is read.
     expect(lookups).toBeGreaterThan(0);
     expect(rows).toBeLessThanOrEqual(most);
+  }
+
+  /** How many blocks the statement of a read reads: beside rows also what of an index is passed over. */
+  async function blocksOf(read: () => Promise<unknown>): Promise<number> {
+    const sent = jest.spyOn(pg.Client.prototype, 'query');
+    await read();
+    const [sql, values] = sent.mock.calls[0] as unknown as [string, unknown[]];
+    sent.mockRestore();
+    const explain = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`;
+    const [{ 'QUERY PLAN': plans }] = await dataSource.query<{ 'QUERY PLAN': { Plan: Blocks }[] }[]>(explain, values);
+    const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': fetched } = plans[0].Plan;
+    return hit + fetched;
   }
 
   /** What an operation, which is then undone, sends, and reads: tables from end to end, and rows. */
@@ -224,6 +280,11 @@ describePostgres('what the PostgreSQL store reads', () => {
     return new Map(tables.map(({ name, ...table }) => [name.slice(tablePrefix.length), table]));
   }
 });
+
+interface Blocks {
+  readonly 'Shared Hit Blocks': number;
+  readonly 'Shared Read Blocks': number;
+}
 
 interface Reads {
   readonly trips: number;

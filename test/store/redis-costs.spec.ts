@@ -26,6 +26,8 @@ const HOUR = 60 * MINUTE;
 const START = Date.now();
 const STATES = ['created', 'active', 'suspended', 'expired', 'active'] as const;
 const NAME = { namespace: 'n', scope: 'c', key: 'k' };
+/** As many documents as there are turns of a deep session. */
+const SHELF = { namespace: 'm', sessionId: 'shelf' };
 const APPEND = { id: 'a', entries: [1], ttlMs: HOUR };
 const RULES = { policy: 'move', maxSurfaces: 16 } as const;
 
@@ -78,6 +80,10 @@ describeRedis('what an operation costs in Redis', () => {
     ['the latest checkpoint', 3, () => store.checkpoints.load('desk', 'deep')],
     ['a window of messages', 14, () => store.conversations.window('deep', 10)],
     ['a document', 10, () => store.state.get({ ...NAME, sessionId: 'p-20' })],
+    ['a page of documents', 62, () => store.state.list({ ...SHELF, limit: 5 })],
+    ['a later page of them', 62, () => store.state.list({ ...SHELF, after: { scope: 'c', key: 'k500' }, limit: 5 })],
+    ['how many of a scope', 6, () => store.state.count({ ...SHELF, scope: 'single' })],
+    ['sessions with messages', 12, () => store.conversations.sessions('p-1', 10)],
     ['sessions with checkpoints', 102, () => store.checkpoints.list('desk', { prefix: 'p-1' })],
   ])('PRF-09 finds by index %s', expectFew);
 
@@ -92,11 +98,12 @@ describeRedis('what an operation costs in Redis', () => {
     ['erase', 20, () => sessions.erase('p-4011')],
     ['suspendStale of ten', 170, () => sessions.suspendStale(HOUR, 10)],
     ['expireStale of ten', 220, () => sessions.expireStale({ idleMs: HOUR, maxMs: HOUR }, 10)],
-    ['purgeExpired of ten', 160, () => sessions.purgeExpired(HOUR, 10)],
+    ['purgeExpired of ten', 165, () => sessions.purgeExpired(HOUR, 10)],
     ['purgeSettled of ten', 80, () => store.turns.purgeSettled(0, 10)],
     ['due', 35, () => store.turns.due(10)],
     ['appending to a document', 16, () => store.state.append({ ...NAME, sessionId: 'p-40' }, APPEND)],
     ['a read that is an access', 16, () => store.state.get({ ...NAME, sessionId: 'p-60' }, { ttlMs: HOUR })],
+    ['a reset', 16, () => store.state.reset({ sessionId: 'p-80', namespaces: ['n'], epoch: 'e' })],
     ['evictIdle with little to keep', 65, () => store.state.evictIdle('n', 10, 10)],
     ['evictIdle with much to keep', 12, () => store.state.evictIdle('n', DOCUMENTS - 11, 10)],
     ['evictIdle with nothing to do', 2, () => store.state.evictIdle('n', DOCUMENTS, 10)],
@@ -108,6 +115,16 @@ describeRedis('what an operation costs in Redis', () => {
 
     expect(early).toBeGreaterThan(100);
     expect(late).toBeLessThanOrEqual(early * 1.02);
+  });
+
+  it('STA-23 a reset costs what it clears, more than a command takes', async () => {
+    const many = 12_000;
+    await shelve('many', many);
+    const reset = (): Promise<unknown> => store.state.reset({ sessionId: 'many', namespaces: ['n', 'm'], epoch: 'e' });
+
+    // Of each a look at two fields, and a removal; beside that lists of names.
+    expect(await costOf(reset)).toBeLessThan(4.1 * many);
+    expect(await costOf(reset)).toBeLessThan(10);
   });
 
   it('TRN-08 accepting the last of a thousand turns costs what accepting the first does', async () => {
@@ -164,6 +181,15 @@ describeRedis('what an operation costs in Redis', () => {
     for (let from = 0; from < MANY; from += 1000) await Promise.all(numbers.slice(from, from + 1000).map(addSession));
     for (const id of ['deep', 'p-4021']) await sessions.touch(id === 'deep' ? await addDeep() : id);
     for (let index = 0; index < DEEP; index += 1) await runTurn('deep', index);
+    await shelve(SHELF.sessionId, DEEP);
+    await store.state.set({ ...SHELF, scope: 'single', key: 'k' }, 1);
+  }
+
+  async function shelve(sessionId: string, count: number): Promise<void> {
+    for (let from = 0; from < count; from += 1000) {
+      const keys = Array.from({ length: Math.min(1000, count - from) }, (_, n) => `k${from + n}`);
+      await Promise.all(keys.map((key) => store.state.set({ ...SHELF, sessionId, scope: 'c', key }, 1)));
+    }
   }
 
   async function addDeep(): Promise<string> {

@@ -217,6 +217,38 @@ describeRedis('what the Redis store asks for', () => {
     expect(await store.state.deleteExpired(1)).toBe(0);
   });
 
+  it('STA-23 evictIdle leaves none that is live when more of other namespaces have expired than it cleans in one go', async () => {
+    await store.state.set({ ...NAME, sessionId: 's' }, 1);
+    const expired = Array.from({ length: 10_100 }, (_, n) => [1, `other\u001fc\u001fs\u001fexpired-${n}`]);
+    await redis.client.zadd('{agent-sessions}:expiring', ...expired.flat());
+
+    expect(await store.state.evictIdle('n', 0, 10)).toBe(1);
+    expect(await store.state.get({ ...NAME, sessionId: 's' })).toBeNull();
+    expect(await store.state.evictIdle('n', 0, 10)).toBe(0);
+  });
+
+  it('STA-23 a reset leaves nothing of what it clears, also where there was no turn', async () => {
+    await store.state.set({ ...NAME, sessionId: 's' }, 1, { ttlMs: 60_000 });
+    await store.state.set({ ...NAME, sessionId: 's', key: 'l' }, 1);
+    await store.conversations.append('s', [{ id: 'm', role: 'user', content: 'hi' }]);
+    const log = { head: { ...NAME, key: 'head' }, value: 0, ifVersion: 0 };
+    await store.state.reset({ sessionId: 's', namespaces: ['n', 'other'], epoch: 'e', log });
+
+    expect(await names()).toEqual([]);
+  });
+
+  it('STA-23 an epoch is known to the turns that run, and is gone with the session', async () => {
+    await create('s');
+    await store.turns.accept(turnRequest('first'));
+    await store.turns.claim('s', claimRequest('a'));
+    const before = await names();
+    await store.state.reset({ sessionId: 's', namespaces: ['n'], epoch: 'e' });
+    expect(await names()).toEqual(before);
+    await store.sessions.delete('s');
+
+    expect(await names()).toEqual([]);
+  });
+
   it('ORC-05 keeps neither batches that were folded nor those that were written over', async () => {
     const address = { ...NAME, sessionId: 's' };
     const fields = () => redis.client.hlen('{agent-sessions}:document:n\u001fc\u001fs\u001fk');
@@ -225,7 +257,7 @@ describeRedis('what the Redis store asks for', () => {
     for (const id of ['a', 'b', 'c']) await store.state.append(address, { id, entries: [id] });
     expect(await fields()).toBe(before + 3);
 
-    await store.state.append(address, { id: 'd', entries: [], fold: { from: 1, batches: 2, value: 'folded' } });
+    await store.state.append(address, { id: 'd', entries: [], fold: { through: 'b', value: 'folded' } });
     expect(await fields()).toBe(before + 1);
     await store.state.set(address, 'over');
     expect(await fields()).toBe(before);

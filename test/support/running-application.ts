@@ -23,6 +23,8 @@ import {
   TurnService,
 } from 'nestjs-agent-sessions';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
+import { openRecycled } from './recycled-tables.js';
+import { SQL_SERVERS } from './servers.js';
 import { STORES } from './stores.js';
 
 export interface ApplicationOptions
@@ -45,7 +47,10 @@ export interface Application {
   readonly close: () => Promise<void>;
 }
 
-const [MEMORY, ...CLOCKED_STORES] = STORES;
+const [MEMORY, ...CLOCKED_STORES] = STORES.map(({ name, open }) => {
+  const server = SQL_SERVERS.find((each) => each.name === name);
+  return { name, open: server ? () => openRecycled(server) : open };
+});
 
 /** Every store, on the real clock: leases lapse and retries fall due while a test waits for them. */
 export const LIVE_STORES: readonly { readonly name: string; readonly open: () => SessionsAdapter }[] = [

@@ -10,6 +10,30 @@ import { eventually } from '../support/eventually.js';
 import { STORES } from '../support/stores.js';
 
 describe.each(LIVE_STORES)('cancelling a turn over $name', ({ open }) => {
+  it('TRN-06 keeps nothing that a handler answers after it was interrupted', async () => {
+    const begun = gate();
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        answer: async (turn) => {
+          if (turn.input.text === 'next') return reply('next');
+          void turn.emit({ type: 'delta', data: 'what is stored before the turn is settled' });
+          begun.open();
+          await aborted(turn.signal).catch(() => undefined);
+          return reply('too late');
+        },
+      },
+    });
+    const { session, handle, adapter } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const sessionId = await session();
+    const first = rejection(handle(desk).execute('first', { sessionId }), TurnCancelledError);
+    await begun.pass();
+    await handle(desk).execute('next', { sessionId, whenBusy: 'interrupt' });
+    await first;
+    const log = await adapter.conversations.page(sessionId);
+    expect(log.map(({ content }) => content)).toEqual(['first', 'next', 'next']);
+  });
+
   it('TRN-09 cancels a queued turn at once', async () => {
     const { desk, started } = listeningDesk();
     const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });

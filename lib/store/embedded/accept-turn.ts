@@ -115,6 +115,7 @@ export function newTurn(request: AcceptTurn, position: number, now: number): Tur
     waitUntil: null,
     acceptedAt: now,
     startedAt: null,
+    epochs: null,
     settledAt: null,
     settledFence: null,
     dueAt: null,

@@ -1,7 +1,8 @@
 import { type ClaimedTurn, type ClaimRequest } from '../../turn/turn.store.js';
 import { type WaitResult } from '../../turn/turn-step.js';
 import { readWindow } from './conversations.js';
-import { readDocuments } from './documents.js';
+import { expectDocuments, readDocuments } from './documents.js';
+import { epochsOf } from './epochs.js';
 import { endTurn, isDue, isLapsed, restLane } from './lane.js';
 import { isPaused } from './lane-control.js';
 import { toCheckpoint, toSession, toStep, toTurn } from './row-mapping.js';
@@ -66,6 +67,7 @@ function give(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimReque
     status: 'running',
     failures: head.failures,
     startedAt: head.startedAt ?? tx.now,
+    ...(head.startedAt === null ? { epochs: lane.epochs } : {}),
     dueAt: null,
     waitSignal: null,
     waitStep: null,
@@ -93,6 +95,7 @@ function answer(tx: Transaction, lane: LaneRow, turn: TurnRow, { windows, docume
   // Object.hasOwn: the orchestrator's name is data.
   const window = Object.hasOwn(windows, turn.orchestrator) ? windows[turn.orchestrator] : 0;
   const names = Object.hasOwn(documents, turn.orchestrator) ? documents[turn.orchestrator] : [];
+  expectDocuments(tx, sessionId, names);
   return {
     hold: { sessionId, turnId: turn.id, fence: lane.fence },
     turn: toTurn(turn),
@@ -101,5 +104,6 @@ function answer(tx: Transaction, lane: LaneRow, turn: TurnRow, { windows, docume
     history: readWindow(tx, sessionId, window),
     steps: tx.steps.ofTurn(turn.id).map(toStep),
     documents: readDocuments(tx, sessionId, names),
+    epochs: epochsOf(lane),
   };
 }

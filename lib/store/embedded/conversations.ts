@@ -19,6 +19,10 @@ export class EmbeddedConversations implements ConversationLog {
     return this.db.read((tx) => readWindow(tx, sessionId, limit));
   }
 
+  sessions(after: string, limit: number): Promise<string[]> {
+    return this.db.read((tx) => tx.messages.sessions(after, limit));
+  }
+
   page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<Message[]> {
     return this.db.read((tx) => tx.messages.select(sessionId, after, limit).map(toMessage));
   }

@@ -19,6 +19,11 @@ export function liveDocument(tx: Transaction, address: StateAddress): DocumentRo
   return unlessExpired(tx, tx.documents.get(address));
 }
 
+/** Says which ones {@link readDocuments} will be asked for. */
+export function expectDocuments(tx: Transaction, sessionId: string, names: readonly StateName[]): void {
+  tx.documents.expect(names.map((name) => ({ ...name, sessionId })));
+}
+
 /** Documents of one session, in the order of the names. */
 export function readDocuments(
   tx: Transaction,
@@ -64,6 +69,7 @@ export function appendToDocument(tx: Transaction, address: StateAddress, append:
     version: Math.max(1, base.version + added.length),
     createdAt: base.createdAt,
     ...accessed(tx, append),
+    ...(stored && append.keepExpiry ? { expiresAt: stored.expiresAt } : {}),
   });
 }
 
@@ -85,10 +91,10 @@ function emptyDocument(tx: Transaction, value: string): DocumentContent {
 }
 
 function folded(
-  { value, version }: DocumentContent,
+  { value }: DocumentContent,
   batches: readonly StateBatch[],
   { fold }: StateAppend,
 ): { value: string; rest: readonly StateBatch[] } {
-  const fits = fold?.from === version - batches.length && fold.batches >= 1 && fold.batches <= batches.length;
-  return fits ? { value: JSON.stringify(fold.value), rest: batches.slice(fold.batches) } : { value, rest: batches };
+  const end = fold ? batches.findIndex(({ id }) => id === fold.through) + 1 : 0;
+  return fold && end > 0 ? { value: JSON.stringify(fold.value), rest: batches.slice(end) } : { value, rest: batches };
 }

@@ -36,6 +36,7 @@ export function makeLane(tx: Transaction, sessionId: string): LaneRow {
     attentionAt: null,
     offers: 0,
     mode: null,
+    epochs: null,
   };
   tx.lanes.insert(lane);
   return lane;

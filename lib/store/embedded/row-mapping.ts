@@ -121,13 +121,13 @@ export function toCheckpoint(row: CheckpointRow): Checkpoint {
     savedAt: iso(row.savedAt),
     ...present('turnId', row.turnId),
     ...present('parent', row.parent),
-    ...(row.timeTravel === null ? {} : parse<Pick<Checkpoint, 'undone' | 'documents'>>(row.timeTravel)),
+    ...(row.timeTravel === null ? {} : parse<Pick<Checkpoint, 'log' | 'undone' | 'documents'>>(row.timeTravel)),
   };
 }
 
 /** What a checkpoint has for those who go back to it, as its column takes it. */
-export function timeTravelOf({ undone, documents }: NewCheckpoint): string | null {
-  return undone || documents ? JSON.stringify({ undone, documents }) : null;
+export function timeTravelOf({ log, undone, documents }: NewCheckpoint): string | null {
+  return log !== undefined || undone || documents ? JSON.stringify({ log, undone, documents }) : null;
 }
 
 export function toMessage(row: MessageRow): Message {

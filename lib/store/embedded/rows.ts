@@ -38,6 +38,8 @@ export interface LaneRow {
   readonly offers: number;
   /** null: open. The row of the empty session id stands for all lanes, and has nothing else. */
   readonly mode: Exclude<LaneMode, 'open'> | null;
+  /** JSON: by namespace, the epoch that was begun last. null: none was. */
+  readonly epochs: string | null;
 }
 
 export interface TurnRow {
@@ -63,6 +65,8 @@ export interface TurnRow {
   readonly waitUntil: number | null;
   readonly acceptedAt: number;
   readonly startedAt: number | null;
+  /** Those of its lane when it was claimed first. */
+  readonly epochs: string | null;
   readonly settledAt: number | null;
   /** The fence that settled it: tells a settle that is sent twice from one that is fenced. */
   readonly settledFence: number | null;

@@ -1,5 +1,7 @@
 import { type SessionChange } from '../../session/session.js';
 import { touched } from '../../session/session.lifecycle.js';
+import { StateResetError } from '../../state/state.errors.js';
+import { writtenNamespaces } from '../../turn/written-namespaces.js';
 import {
   type ClaimRequest,
   type SettledTurn,
@@ -12,6 +14,7 @@ import { appendCheckpoint } from './checkpoints.js';
 import { claimTurn } from './claim-turn.js';
 import { appendMessages } from './conversations.js';
 import { applyStateChanges } from './documents.js';
+import { resetSince } from './epochs.js';
 import { endTurn, hasFreeHead, held, restLane } from './lane.js';
 import { iso, toSession, toSessionRow, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
@@ -32,6 +35,8 @@ export function settleTurn(
 
   const { lane, turn } = held(tx, hold);
   const { status, reply, error, report, checkpoint, stateChanges = [] } = settlement;
+  const reset = resetSince(lane, turn, writtenNamespaces(settlement));
+  if (reset.length > 0) throw new StateResetError(sessionId, reset);
   const author = { turnId, orchestrator: turn.orchestrator };
   if (checkpoint) appendCheckpoint(tx, checkpoint, settlement.keepCheckpoints);
   appendMessages(tx, sessionId, settlement.messages, author);

@@ -3,12 +3,18 @@ import {
   type StateAccess,
   type StateAddress,
   type StateAppend,
+  type StateCleared,
   type StateDocument,
+  type StateEntry,
+  type StateQuery,
+  type StateReset,
+  type StateSelection,
   type StateStore,
   type StateWriteOptions,
 } from '../../state/state.store.js';
 import { accessed, appendToDocument, liveDocument, putDocument } from './documents.js';
 import { assertNotErased } from './lane.js';
+import { resetState } from './reset-state.js';
 import { toDocument } from './row-mapping.js';
 import { type EmbeddedDatabase } from './tables.js';
 
@@ -62,6 +68,20 @@ export class EmbeddedState implements StateStore {
       tx.documents.delete(address);
       return found;
     });
+  }
+
+  list(query: StateQuery): Promise<StateEntry[]> {
+    return this.db.read((tx) =>
+      tx.documents.select(query, tx.now).map((row) => ({ scope: row.scope, key: row.key, document: toDocument(row) })),
+    );
+  }
+
+  count(selection: StateSelection): Promise<number> {
+    return this.db.read((tx) => tx.documents.count(selection, tx.now));
+  }
+
+  reset(reset: StateReset): Promise<StateCleared | null> {
+    return this.db.write((tx) => resetState(tx, reset));
   }
 
   deleteExpired(limit: number): Promise<number> {

@@ -1,7 +1,9 @@
+import { CONVERSATION_NAMESPACE } from '../../conversation/conversation-head.js';
 import { type TurnHold } from '../../turn/turn.store.js';
 import { type CancelMode } from '../../turn/turn.js';
 import { interruptedMessages } from '../../turn/user-message.js';
 import { appendMessages } from './conversations.js';
+import { resetSince } from './epochs.js';
 import { endTurn, held, restLane } from './lane.js';
 import { toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
@@ -10,8 +12,16 @@ import { type Transaction } from './tables.js';
 /** Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays (TRN-06). */
 export function stopTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): TurnRow {
   const { id: turnId, sessionId, orchestrator } = turn;
-  if (mode === 'interrupt') appendMessages(tx, sessionId, interruptedMessages(toTurn(turn)), { turnId, orchestrator });
+  if (mode === 'interrupt' && !isForgotten(tx, turn)) {
+    appendMessages(tx, sessionId, interruptedMessages(toTurn(turn)), { turnId, orchestrator });
+  }
   return endTurn(tx, turn, 'cancelled');
+}
+
+/** The conversation was reset since the turn began. */
+function isForgotten(tx: Transaction, turn: TurnRow): boolean {
+  const lane = tx.lanes.get(turn.sessionId);
+  return lane !== undefined && resetSince(lane, turn, [CONVERSATION_NAMESPACE]).length > 0;
 }
 
 /** How a turn that has lost its attempt must end instead of getting another one; null: it may go on. */

@@ -1,6 +1,6 @@
 import { type SessionCursor } from '../../session/session.cursor.js';
 import { type SessionState } from '../../session/session.js';
-import { type StateAddress } from '../../state/state.store.js';
+import { type StateAddress, type StateQuery, type StateSelection } from '../../state/state.store.js';
 import { type TurnStatus } from '../../turn/turn.js';
 import {
   type CheckpointRow,
@@ -82,6 +82,10 @@ export interface MessageTable extends Table<MessageRow, Pick<MessageRow, 'sessio
   lastPosition(sessionId: string): number;
   /** In order, from the position after `after`. */
   select(sessionId: string, after: number, limit: number): MessageRow[];
+  /** Sessions that have some, by id, after this one. */
+  sessions(after: string, limit: number): string[];
+  /** Removes all of a session. @returns how many went */
+  clear(sessionId: string): number;
 }
 
 export interface StepTable extends Table<StepRow, Omit<StepRow, 'value'>> {
@@ -96,8 +100,16 @@ export interface TurnEventTable extends Table<TurnEventRow, Pick<TurnEventRow, '
 }
 
 export interface DocumentTable extends Table<DocumentRow, StateAddress> {
+  /** These will be asked for: a table that must ask a server for them does so along with what it is asked for before. */
+  expect(addresses: readonly StateAddress[]): void;
   /** Of one session, in the order of the addresses. */
   getAll(addresses: readonly StateAddress[]): (DocumentRow | undefined)[];
+  /** Live ones by scope and key. */
+  select(query: StateQuery, now: number): DocumentRow[];
+  /** Live ones. */
+  count(selection: StateSelection, now: number): number;
+  /** Removes all of a session in a namespace. @returns how many live ones went */
+  clear(sessionId: string, namespace: string, now: number): number;
   /** Removes at most `limit` documents that expired up to now. */
   deleteExpired(now: number, limit: number): number;
   /** Removes at most `limit` live ones of a namespace, the longest idle first, and none of the `keep` last accessed. */

@@ -1,4 +1,4 @@
-import { type StateAddress } from '../../state/state.store.js';
+import { type StateAddress, type StateQuery, type StateSelection } from '../../state/state.store.js';
 import { type CheckpointRow, type DocumentRow, type MessageRow } from '../embedded/rows.js';
 import { type CheckpointTable, type DocumentTable, type MessageTable } from '../embedded/tables.js';
 import { GroupIndex, joined, type Journal, MemoryTable, SetIndex } from './memory-table.js';
@@ -81,6 +81,20 @@ export class MemoryMessages
     return [...this.log.slice(sessionId, after + 1, limit)];
   }
 
+  sessions(after: string, limit: number): string[] {
+    return this.log
+      .names()
+      .filter((id) => id > after)
+      .sort()
+      .slice(0, limit);
+  }
+
+  clear(sessionId: string): number {
+    const rows = this.ofSession(sessionId);
+    for (const row of rows) this.delete(row);
+    return rows.length;
+  }
+
   ofSession(sessionId: string): readonly MessageRow[] {
     return [...this.log.of(sessionId)];
   }
@@ -102,8 +116,29 @@ export class MemoryDocuments extends MemoryTable<DocumentRow, StateAddress> impl
     super(journal, (key) => joined(key.namespace, key.scope, key.sessionId, key.key));
   }
 
+  expect(): void {
+    // They are at hand.
+  }
+
   getAll(addresses: readonly StateAddress[]): (DocumentRow | undefined)[] {
     return addresses.map((address) => this.get(address));
+  }
+
+  select({ after, limit, ...selection }: StateQuery, now: number): DocumentRow[] {
+    return this.live(selection, now)
+      .filter((row) => !after || compareByPlace(row, after) > 0)
+      .sort(compareByPlace)
+      .slice(0, limit);
+  }
+
+  count(selection: StateSelection, now: number): number {
+    return this.live(selection, now).length;
+  }
+
+  clear(sessionId: string, namespace: string, now: number): number {
+    const live = this.count({ sessionId, namespace }, now);
+    for (const row of this.ofSession(sessionId)) if (row.namespace === namespace) this.delete(row);
+    return live;
   }
 
   deleteExpired(now: number, limit: number): number {
@@ -125,6 +160,15 @@ export class MemoryDocuments extends MemoryTable<DocumentRow, StateAddress> impl
     return this.bySession.of(sessionId);
   }
 
+  private live({ sessionId, namespace, scope }: StateSelection, now: number): DocumentRow[] {
+    return this.ofSession(sessionId).filter(
+      (row) =>
+        row.namespace === namespace &&
+        (scope === undefined || row.scope === scope) &&
+        (row.expiresAt === null || row.expiresAt > now),
+    );
+  }
+
   protected override added(row: DocumentRow): void {
     this.bySession.add(row.sessionId, row);
     this.byAccess.add(row.namespace, row);
@@ -134,4 +178,11 @@ export class MemoryDocuments extends MemoryTable<DocumentRow, StateAddress> impl
     this.bySession.remove(row.sessionId, row);
     this.byAccess.remove(row.namespace, row);
   }
+}
+
+/** As the stores that keep UTF-8 have them: JavaScript compares its UTF-16 otherwise. */
+function compareByPlace(a: Pick<DocumentRow, 'scope' | 'key'>, b: Pick<DocumentRow, 'scope' | 'key'>): number {
+  return (
+    Buffer.compare(Buffer.from(a.scope), Buffer.from(b.scope)) || Buffer.compare(Buffer.from(a.key), Buffer.from(b.key))
+  );
 }

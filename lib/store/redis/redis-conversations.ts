@@ -2,7 +2,7 @@ import { type ConversationLog, type MessageRange, type NewMessage } from '../../
 import { type Message } from '../../conversation/message.js';
 import { type RedisDatabase } from './redis-database.js';
 import { messagesOf, messageText, type StoredWindow, windowOf } from './redis-rows.js';
-import { APPEND_MESSAGES, MESSAGE_PAGE, MESSAGE_WINDOW } from './scripts/content-operations.js';
+import { APPEND_MESSAGES, CONVERSED_SESSIONS, MESSAGE_PAGE, MESSAGE_WINDOW } from './scripts/content-operations.js';
 
 /** The message log in Redis. */
 export class RedisConversations implements ConversationLog {
@@ -23,5 +23,10 @@ export class RedisConversations implements ConversationLog {
   async page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<Message[]> {
     const [stored] = await this.db.run<[string[]]>(MESSAGE_PAGE, sessionId, after, limit);
     return messagesOf(sessionId, stored, after + 1);
+  }
+
+  async sessions(after: string, limit: number): Promise<string[]> {
+    const [ids] = await this.db.run<[string[]]>(CONVERSED_SESSIONS, `(${after}`, limit);
+    return ids;
   }
 }

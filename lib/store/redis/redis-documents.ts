@@ -1,16 +1,44 @@
 import { type JsonValue } from '../../common/json.js';
-import { type StateAddress, type StateAppend, type StateBatch, type StateDocument } from '../../state/state.store.js';
+import {
+  type StateAddress,
+  type StateAppend,
+  type StateBatch,
+  type StateDocument,
+  type StateEntry,
+  type StateQuery,
+  type StateSelection,
+} from '../../state/state.store.js';
 import { iso } from '../embedded/row-mapping.js';
 import { entries, type Fields, split } from './redis-rows.js';
 
-/** The parts of the address, apart by what no name may hold; see scripts/common.ts. */
+/** Stands between the parts of an address, and in no name; see scripts/common.ts. */
+const SEPARATOR = '\u001f';
+
 export function documentId({ namespace, scope, sessionId, key }: StateAddress): string {
-  return [namespace, scope, sessionId, key].join('\u001f');
+  return [namespace, scope, sessionId, key].join(SEPARATOR);
+}
+
+/** What the ids begin with. */
+export function documentPrefix({ namespace, scope, sessionId }: StateSelection): string {
+  const parts = scope === undefined ? [namespace] : [namespace, scope, sessionId];
+  return [...parts, ''].join(SEPARATOR);
+}
+
+/** The id to begin after; '' to begin at the first one. */
+export function documentBefore({ after, limit: _, ...selection }: StateQuery): string {
+  const id = after ? documentId({ ...selection, ...after }) : '';
+  // Another scope may stand before all that is asked for.
+  return Buffer.compare(Buffer.from(id), Buffer.from(documentPrefix(selection))) > 0 ? id : '';
+}
+
+export function entryOf([id, fields]: readonly [id: string, fields: Fields]): StateEntry {
+  const [, scope, , key] = id.split(SEPARATOR);
+  return { scope, key, document: documentOf(fields) };
 }
 
 /** What append_document of scripts/documents.ts takes. */
 export function appendArgs(address: StateAddress, append: StateAppend): (string | number)[] {
-  const { id, entries, initial, ifVersion, ttlMs, fold } = append;
+  const { id, entries, initial, ifVersion, ttlMs, keepExpiry, fold } = append;
   return [
     documentId(address),
     // As JSON it is one line.
@@ -19,8 +47,8 @@ export function appendArgs(address: StateAddress, append: StateAppend): (string 
     JSON.stringify(initial) ?? '',
     ifVersion ?? '',
     ttlMs ?? '',
-    fold?.from ?? '',
-    fold?.batches ?? '',
+    keepExpiry ? 1 : '',
+    fold ? JSON.stringify(fold.through) : '',
     fold ? JSON.stringify(fold.value) : '',
   ];
 }

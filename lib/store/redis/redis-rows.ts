@@ -34,6 +34,7 @@ const BLANK_TURN: TurnRow = {
   waitUntil: null,
   acceptedAt: 0,
   startedAt: null,
+  epochs: null,
   settledAt: null,
   settledFence: null,
   dueAt: null,

@@ -3,23 +3,31 @@ import {
   type StateAccess,
   type StateAddress,
   type StateAppend,
+  type StateCleared,
   type StateDocument,
+  type StateEntry,
+  type StateQuery,
+  type StateReset,
+  type StateSelection,
   type StateStore,
   type StateWriteOptions,
 } from '../../state/state.store.js';
 import { type RedisDatabase } from './redis-database.js';
-import { appendArgs, documentId, documentOf } from './redis-documents.js';
+import { appendArgs, documentBefore, documentId, documentOf, documentPrefix, entryOf } from './redis-documents.js';
 import { type Fields } from './redis-rows.js';
 import {
   ACCESS_DOCUMENT,
   APPEND_DOCUMENT,
+  COUNT_DOCUMENTS,
   DELETE_DOCUMENT,
   DELETE_EXPIRED_DOCUMENTS,
   EVICT_IDLE_DOCUMENTS,
   GET_DOCUMENT,
+  LIST_DOCUMENTS,
   SET_DOCUMENT,
 } from './scripts/document-operations.js';
 import { type Script } from './scripts/script.js';
+import { RESET_STATE } from './scripts/state-reset.js';
 
 /** State documents in Redis, which expires them itself. */
 export class RedisState implements StateStore {
@@ -43,15 +51,38 @@ export class RedisState implements StateStore {
   }
 
   async delete(address: StateAddress): Promise<boolean> {
-    return (await this.count(DELETE_DOCUMENT, documentId(address))) === 1;
+    return (await this.number(DELETE_DOCUMENT, documentId(address))) === 1;
+  }
+
+  async list(query: StateQuery): Promise<StateEntry[]> {
+    const args = [query.sessionId, documentPrefix(query), documentBefore(query), query.limit];
+    const [found] = await this.db.run<[(readonly [id: string, fields: Fields])[]]>(LIST_DOCUMENTS, ...args);
+    return found.map(entryOf);
+  }
+
+  count(selection: StateSelection): Promise<number> {
+    return this.number(COUNT_DOCUMENTS, selection.sessionId, documentPrefix(selection));
+  }
+
+  async reset({ sessionId, namespaces, epoch, log }: StateReset): Promise<StateCleared | null> {
+    const head = log
+      ? [documentId({ ...log.head, sessionId }), JSON.stringify(log.value), log.ifVersion]
+      : ['', '', ''];
+    const args = [sessionId, epoch, ...head, ...namespaces];
+    const [counts, messages = 0] = await this.db.run<[counts: number[] | null, messages?: number]>(
+      RESET_STATE,
+      ...args,
+    );
+    if (counts === null) return null;
+    return { documents: Object.fromEntries(namespaces.map((name, index) => [name, counts[index]])), messages };
   }
 
   deleteExpired(limit: number): Promise<number> {
-    return this.count(DELETE_EXPIRED_DOCUMENTS, limit);
+    return this.number(DELETE_EXPIRED_DOCUMENTS, limit);
   }
 
   evictIdle(namespace: string, keep: number, limit: number): Promise<number> {
-    return this.count(EVICT_IDLE_DOCUMENTS, namespace, keep, limit);
+    return this.number(EVICT_IDLE_DOCUMENTS, namespace, keep, limit);
   }
 
   private async document(script: Script, ...args: readonly (string | number)[]): Promise<StateDocument | null> {
@@ -59,8 +90,8 @@ export class RedisState implements StateStore {
     return fields && documentOf(fields);
   }
 
-  private async count(script: Script, ...args: readonly (string | number)[]): Promise<number> {
-    const [count] = await this.db.run<[number]>(script, ...args);
-    return count;
+  private async number(script: Script, ...args: readonly (string | number)[]): Promise<number> {
+    const [number] = await this.db.run<[number]>(script, ...args);
+    return number;
   }
 }

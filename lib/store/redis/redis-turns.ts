@@ -21,6 +21,7 @@ import { type Session } from '../../session/session.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, type Turn } from '../../turn/turn.js';
 import { interruptedMessages } from '../../turn/user-message.js';
+import { writtenNamespaces } from '../../turn/written-namespaces.js';
 import { newTurn } from '../embedded/accept-turn.js';
 import { ALL_LANES } from '../embedded/lane.js';
 import { toTurn } from '../embedded/row-mapping.js';
@@ -60,6 +61,7 @@ type StoredClaim = readonly [
   window: StoredWindow,
   steps: Fields,
   documents: readonly (Fields | null)[],
+  epochs: string | null,
 ];
 
 /** The turn ledger in Redis: one script an operation. */
@@ -122,6 +124,7 @@ export class RedisTurns implements TurnLedger {
       text,
       keepCheckpoints === 'all' ? '' : keepCheckpoints,
       next ? requestText(hold.sessionId, next) : '',
+      JSON.stringify(writtenNamespaces(settlement)),
       stateChanges.length,
       ...stateChanges.flatMap(({ name, append }) => appendArgs({ ...name, sessionId: hold.sessionId }, append)),
       ...messages.map(messageText),
@@ -250,7 +253,7 @@ function requestText(sessionId: string, { documents, ...request }: ClaimRequest)
 
 /** @param settled what a settle has made of the session; @param written the checkpoint that it wrote */
 function claimOf(
-  [fence, fields, session, checkpoint, window, steps, documents]: StoredClaim,
+  [fence, fields, session, checkpoint, window, steps, documents, epochs]: StoredClaim,
   settled: Session | null,
   written: string,
 ): ClaimedTurn {
@@ -265,5 +268,6 @@ function claimOf(
     history: windowOf(sessionId, window),
     steps: stepsOf(steps),
     documents: documents.map((found) => found && documentOf(found)),
+    epochs: JSON.parse(epochs ?? '{}') as Record<string, string>,
   };
 }

@@ -63,6 +63,7 @@ export const TABLES = {
       attentionAt: 'integer?',
       offers: 'integer',
       mode: 'text?',
+      epochs: 'text?',
     },
   }),
   turn: table<TurnRow>({
@@ -89,6 +90,7 @@ export const TABLES = {
       waitUntil: 'integer?',
       acceptedAt: 'integer',
       startedAt: 'integer?',
+      epochs: 'text?',
       settledAt: 'integer?',
       settledFence: 'integer?',
       dueAt: 'integer?',

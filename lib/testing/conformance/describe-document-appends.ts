@@ -1,6 +1,6 @@
 import { type JsonValue } from '../../common/json.js';
 import { type StateAddress, type StateAppend, type StateDocument, type StateStore } from '../../state/state.store.js';
-import { addressOf, anyTime, appendOf, entriesOf, isAfter, listOf, written } from './document-fixtures.js';
+import { addressOf, anyTime, appendOf, entriesOf, foldOf, isAfter, listOf, written } from './document-fixtures.js';
 import { HOUR, lookalikeIds, PLENTY, SHORT, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
@@ -102,6 +102,36 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(entriesOf(kept)).toEqual([1]);
     });
 
+    it('STA-04 leaves the end of the document where it is, when it is told to', async () => {
+      const { state } = context.adapter;
+      const [ending, lasting, made] = [at(), at(), at()];
+      const before = await state.set(ending, 'ending', { ttlMs: HOUR });
+      await state.set(lasting, 'lasting');
+      await context.elapse(TICK);
+      const kept = { keepExpiry: true, ttlMs: SHORT };
+      expect(await state.append(ending, of([1], kept))).toMatchObject({ version: 2, expiresAt: before?.expiresAt });
+      expect(await state.append(ending, of([2], { keepExpiry: true }))).toMatchObject({ expiresAt: before?.expiresAt });
+      expect(await state.append(lasting, of([1], kept))).not.toHaveProperty('expiresAt');
+      expect(await state.append(made, of([1], { ...kept, initial: null }))).toMatchObject({ expiresAt: anyTime() });
+      await context.elapse(SHORT + TICK);
+      await state.deleteExpired(PLENTY);
+
+      expect(entriesOf(await state.get(ending))).toEqual([1, 2]);
+      expect(entriesOf(await state.get(lasting))).toEqual([1]);
+      expect(await state.get(made)).toBeNull();
+    });
+
+    it('STA-04 takes the document away at once, when it is to live for no time', async () => {
+      const { state } = context.adapter;
+      const address = at();
+      await state.set(address, 'old');
+      await state.append(address, of(['gone'], { ttlMs: 0 }));
+      const anew = await state.append(address, of([1], { initial: 'anew', keepExpiry: true }));
+      expect(anew).toMatchObject({ value: 'anew', version: 1 });
+      expect(anew).not.toHaveProperty('expiresAt');
+      expect(await state.get(address)).toEqual(anew);
+    });
+
     it('ORC-05 makes the document anew where one expired that is still stored', async () => {
       const { state } = context.adapter;
       const address = at();
@@ -109,7 +139,12 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       const append = of([1], { ttlMs: SHORT });
       const expired = await state.append(address, append);
       await context.elapse(SHORT + TICK);
-      const anew = await state.append(address, { ...append, initial: 'new', fold: { from: 1, batches: 1, value: 0 } });
+      const anew = await state.append(address, {
+        ...append,
+        ttlMs: HOUR,
+        initial: 'new',
+        fold: foldOf(expired, 1, 0),
+      });
 
       expect(anew).toMatchObject({ value: 'new', version: 1, batches: [{ id: append.id, entries: [1] }] });
       expect(isAfter(anew?.createdAt, expired?.createdAt)).toBe(true);
@@ -123,7 +158,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       await state.append(address, append);
       const both = await state.append(address, of(['twice'], { ttlMs: HOUR }));
       await context.elapse(TICK);
-      const fold = { from: 0, batches: 1, value: 'folded' };
+      const fold = foldOf(both, 1, 'folded');
 
       for (const again of [append, { ...append, entries: [], ifVersion: 7, fold }, { ...append, entries: ['other'] }]) {
         expect(await state.append(address, again)).toEqual(both);
@@ -150,7 +185,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       const address = at();
       const first = await state.append(address, of([1], { initial: null, ifVersion: 0 }));
       await context.elapse(TICK);
-      const fold = { from: 0, batches: 1, value: 1 };
+      const fold = foldOf(first, 1, 1);
       for (const ifVersion of [0, 2]) {
         expect(await state.append(address, of([2], { initial: null, ifVersion, ttlMs: HOUR, fold }))).toEqual(first);
         expect(await state.append(address, of([], { ifVersion, ttlMs: HOUR }))).toEqual(first);
@@ -195,7 +230,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
 
       expect(await state.get(address)).toMatchObject({ value: { list: [1] }, batches: [{ entries: [{ list: [1] }] }] });
       const folding = { list: ['folded'] };
-      const folded = await state.append(address, of([2], { fold: { from: 0, batches: 1, value: folding } }));
+      const folded = await state.append(address, of([2], { fold: foldOf(read, 1, folding) }));
       for (const value of [folding, folded?.value]) (value as typeof folding).list.push('more');
       expect(await state.get(address)).toMatchObject({ value: { list: ['folded'] }, batches: [{ entries: [2] }] });
     });
@@ -215,7 +250,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         const { state } = context.adapter;
         const value = [1, 2, 3].slice(0, batches);
         const rest = (before?.batches ?? []).slice(batches);
-        const folded = await state.append(address, of([], { fold: { from: 0, batches, value } }));
+        const folded = await state.append(address, of([], { fold: foldOf(before, batches, value) }));
         expect(folded).toEqual({ ...before, value, batches: rest, accessedAt: anyTime() });
         expect(await state.get(address)).toEqual(folded);
 
@@ -227,12 +262,11 @@ export function describeDocumentAppends(context: ConformanceContext): void {
 
       it('ORC-05 folds and appends at once', async () => {
         const { state } = context.adapter;
-        const append = of([4], { fold: { from: 0, batches: 2, value: [1, 2] } });
+        const append = of([4], { fold: foldOf(before, 2, [1, 2]) });
         const after = await state.append(address, append);
         expect(after).toMatchObject({ value: [1, 2], version: 4, createdAt: before?.createdAt });
         expect(entriesOf(after)).toEqual([3, 4]);
-        // The value is of version 2 now.
-        const next = await state.append(address, of([5], { fold: { from: 2, batches: 2, value: [1, 2, 3, 4] } }));
+        const next = await state.append(address, of([5], { fold: foldOf(after, 2, [1, 2, 3, 4]) }));
         expect(next).toMatchObject({ value: [1, 2, 3, 4], version: 5 });
         expect(entriesOf(next)).toEqual([5]);
         expect(await state.get(address)).toEqual(next);
@@ -240,18 +274,13 @@ export function describeDocumentAppends(context: ConformanceContext): void {
 
       it('ORC-05 folds to null', async () => {
         const { state } = context.adapter;
-        const fold = { from: 0, batches: 3, value: null };
+        const fold = foldOf(before, 3, null);
         expect(await state.append(address, of([], { fold }))).toMatchObject({ value: null, batches: [], version: 3 });
       });
 
-      it.each([
-        ['of another version', { from: 1, batches: 1 }],
-        ['of a version before the first', { from: -1, batches: 1 }],
-        ['of no batch', { from: 0, batches: 0 }],
-        ['of more batches than there are', { from: 0, batches: 4 }],
-      ])('ORC-05 leaves out a fold %s, and appends', async (_, fold) => {
+      it('ORC-05 leaves out a fold of a batch that is not there, and appends', async () => {
         const { state } = context.adapter;
-        const append = of([4], { fold: { ...fold, value: 'wrong' }, ttlMs: HOUR });
+        const append = of([4], { fold: { through: context.id(), value: 'wrong' }, ttlMs: HOUR });
         const after = await state.append(address, append);
         expect(after).toMatchObject({ value: [], version: 4 });
         expect(entriesOf(after)).toEqual([1, 2, 3, 4]);
@@ -260,18 +289,36 @@ export function describeDocumentAppends(context: ConformanceContext): void {
 
       it('ORC-05 leaves out a fold that another one was faster than', async () => {
         const { state } = context.adapter;
-        const fold = { from: 0, batches: 2, value: [1, 2] };
+        const fold = foldOf(before, 2, [1, 2]);
         await state.append(address, of([], { fold }));
         const again = await state.append(address, of([4], { fold }));
         expect(listOf(again)).toEqual([1, 2, 3, 4]);
+        const rest = foldOf(again, 2, 'wrong');
         await state.set(address, []);
-        expect(await state.append(address, of([5], { fold: { ...fold, from: 2 } }))).toMatchObject({ value: [] });
+        expect(await state.append(address, of([5], { fold: rest }))).toMatchObject({ value: [] });
+      });
+
+      it('ORC-05 goes on with what another fold has left', async () => {
+        const { state } = context.adapter;
+        const later = foldOf(before, 2, [1, 2]);
+        await state.append(address, of([], { fold: foldOf(before, 1, [1]) }));
+        const after = await state.append(address, of([4], { fold: later }));
+        expect(after).toMatchObject({ value: [1, 2], version: 4 });
+        expect(entriesOf(after)).toEqual([3, 4]);
+      });
+
+      it('ORC-05 STA-23 brings nothing back of a document that was deleted since', async () => {
+        const { state } = context.adapter;
+        const late = foldOf(before, 2, 'old');
+        await state.delete(address);
+        for (const n of [7, 8, 9]) await state.append(address, of([n], { initial: [] }));
+        expect(listOf(await state.append(address, of([10], { fold: late })))).toEqual([7, 8, 9, 10]);
       });
 
       it('ORC-07 an id that was folded away is not known any more', async () => {
         const { state } = context.adapter;
         const [first] = before?.batches ?? [];
-        await state.append(address, of([], { fold: { from: 0, batches: 1, value: [1] } }));
+        await state.append(address, of([], { fold: foldOf(before, 1, [1]) }));
         const again = await state.append(address, { id: first.id, entries: first.entries });
         expect(listOf(again)).toEqual([1, 2, 3, 1]);
         expect(again?.version).toBe(4);
@@ -324,8 +371,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         await context.adapter.state.set(address, []);
         const foldAndAppend = async (n: number): Promise<void> => {
           const read = await stateOf(n).get(address);
-          const batches = read?.batches.length ?? 0;
-          const fold = { from: (read?.version ?? 0) - batches, batches, value: listOf(read) };
+          const fold = foldOf(read, read?.batches.length ?? 0, listOf(read));
           await stateOf(n).append(address, of([n], { fold }));
         };
         await Promise.all(

@@ -1,3 +1,4 @@
+import { foldOf } from './document-fixtures.js';
 import { type JsonObject, type JsonValue } from '../../common/json.js';
 import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type MessagePart } from '../../conversation/message.js';
@@ -183,7 +184,7 @@ export function describeHostileValues(context: ConformanceContext): void {
       expect(both).toMatchObject({ value: entries, batches: [{ entries }, { entries }] });
       expect(both?.batches[0]).toEqual(made?.batches[0]);
       expect(await state.get(address)).toEqual(both);
-      const fold = { from: 0, batches: 1, value: entries[0] };
+      const fold = foldOf(both, 1, entries[0]);
       const folded = await state.append(address, { id: context.id(), entries: [], fold });
       expect(folded).toEqual({
         ...both,
@@ -206,7 +207,7 @@ export function describeHostileValues(context: ConformanceContext): void {
       expect(await lane.adapter.state.get({ ...NOTES, sessionId: lane.sessionId })).toEqual(next?.documents[0]);
       expect((await lane.take(request)).documents).toEqual(next?.documents);
 
-      const folded = { id: context.id(), entries, fold: { from: 0, batches: 1, value: hostileJson() } };
+      const folded = { id: context.id(), entries, fold: { through: begun.id, value: hostileJson() } };
       await lane.settle(next?.hold ?? hold, { stateChanges: [{ name: NOTES, append: folded }] });
       const { documents } = await lane.run('third', { documents: { [DESK]: [NOTES] } });
       expect(documents).toMatchObject([{ value: hostileJson(), batches: [{ id: folded.id, entries }], version: 2 }]);

@@ -136,8 +136,9 @@ function describeRepeatsOfDocuments(context: ConformanceContext): void {
 
   itMayBeSentTwice('ORC-05 append that folds', context, async () => {
     const { address, look } = await documentAt('old');
-    for (const entry of [1, 2]) await context.adapter.state.append(address, { id: context.id(), entries: [entry] });
-    const fold = { from: 1, batches: 2, value: 'old, 1, 2' };
+    const ids = [context.id(), context.id()];
+    for (const [n, id] of ids.entries()) await context.adapter.state.append(address, { id, entries: [n + 1] });
+    const fold = { through: ids[1], value: 'old, 1, 2' };
     const append: StateAppend = { id: context.id(), entries: [3], fold };
     return { send: ({ state }) => state.append(address, append), again: (first) => first, look };
   });

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type JsonObject, type JsonValue } from '../../common/json.js';
 import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message } from '../../conversation/message.js';
-import { entriesOf } from './document-fixtures.js';
+import { entriesOf, foldOf } from './document-fixtures.js';
 import { create, HOUR, insertIdle, PLENTY, RULES } from './session-fixtures.js';
 import { DESK, NOTES, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
@@ -105,7 +105,7 @@ export function describeSizes(context: ConformanceContext): void {
       expectSame(documents, [stored]);
       expectSame(stored && [stored.version, entriesOf(stored)], [303, entries]);
 
-      const fold = { from: 2, batches: 301, value: sized(LARGEST) };
+      const fold = foldOf(stored, 301, sized(LARGEST));
       const more = many(1000, (index) => ({ index }));
       await lane.settle(hold, { stateChanges: [{ name: NOTES, append: { id: context.id(), entries: more, fold } }] });
       const folded = await state.get(address);

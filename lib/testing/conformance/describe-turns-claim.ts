@@ -24,6 +24,7 @@ export function describeTurnsClaim(context: ConformanceContext): void {
       history: [],
       steps: [],
       documents: [],
+      epochs: {},
     });
     expect((claimed.turn.startedAt ?? '') > accepted.acceptedAt).toBe(true);
     expect(await lane.get(accepted.id)).toEqual(claimed.turn);

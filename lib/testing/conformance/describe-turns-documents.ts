@@ -2,7 +2,7 @@ import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
 import { type StateAppend, type StateName } from '../../state/state.store.js';
 import { TurnFencedError } from '../../turn/turn.errors.js';
 import { type ClaimRequest } from '../../turn/turn.store.js';
-import { anyTime, appendOf, entriesOf, listOf, written } from './document-fixtures.js';
+import { anyTime, appendOf, entriesOf, foldOf, listOf, written } from './document-fixtures.js';
 import { HOSTILE_NAMES, HOUR, SHORT, TICK } from './session-fixtures.js';
 import { DESK, NOTES, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
@@ -106,11 +106,11 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
   it('ORC-30 a settle appends in its commit, and brings the next turn what it appended', async () => {
     const { state } = context.adapter;
     await state.set(at(PLAN), [1]);
-    await state.append(at(PLAN), appendOf(context, [2]));
+    const begun = await state.append(at(PLAN), appendOf(context, [2]));
     const { hold } = await lane.run('first');
     await lane.queue('second');
     const [planned, bought] = [
-      appendOf(context, [3], { fold: { from: 1, batches: 1, value: [1, 2] }, ttlMs: HOUR }),
+      appendOf(context, [3], { fold: foldOf(begun, 1, [1, 2]), ttlMs: HOUR }),
       appendOf(context, ['apple'], { initial: [] }),
     ];
     await context.elapse(TICK);
@@ -189,7 +189,8 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     const settlement = { stateChanges: [change(PLAN, appendOf(context, [1]))] };
     const request = lane.claimRequest(WANTED);
     await lane.settle(hold, settlement, request);
-    const folded = await state.append(at(PLAN), appendOf(context, [2], { fold: { from: 1, batches: 1, value: [1] } }));
+    const fold = foldOf(await read(PLAN), 1, [1]);
+    const folded = await state.append(at(PLAN), appendOf(context, [2], { fold }));
     const again = await lane.settle(hold, settlement, request);
 
     expect(await read(PLAN)).toEqual(folded);
@@ -255,16 +256,14 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
       if (!claimed) throw new Error('The turn could not be claimed.');
       const [plan] = claimed.documents;
       expect(listOf(plan)).toEqual(Array.from({ length: n }, (_, before) => before));
-      const append = appendOf(context, [n], { initial: [], ...(plan ? foldOf(plan) : {}) });
+      const append = appendOf(context, [n], {
+        initial: [],
+        ...(plan ? { fold: foldOf(plan, plan.batches.length, listOf(plan)) } : {}),
+      });
       await lane.settle(claimed.hold, { stateChanges: [change(PLAN, append)] });
     }
     const plan = await read(PLAN);
     expect(plan?.version).toBe(count);
     expect(plan?.batches).toHaveLength(1);
-
-    function foldOf(document: NonNullable<typeof plan>): Pick<StateAppend, 'fold'> {
-      const batches = document.batches.length;
-      return { fold: { from: document.version - batches, batches, value: listOf(document) } };
-    }
   });
 }

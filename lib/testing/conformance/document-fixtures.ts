@@ -1,5 +1,5 @@
 import { type JsonValue } from '../../common/json.js';
-import { type StateAddress, type StateAppend, type StateDocument } from '../../state/state.store.js';
+import { type StateAddress, type StateAppend, type StateDocument, type StateFold } from '../../state/state.store.js';
 import { type ConformanceContext } from './target.js';
 
 /** Of a document that no other test has. */
@@ -24,6 +24,11 @@ export function anyTime(): string {
 /** A document that never expires, just after its value was written. */
 export function written(value: JsonValue, version: number): StateDocument {
   return { value, batches: [], version, createdAt: anyTime(), accessedAt: anyTime() };
+}
+
+/** A fold of the oldest batches of a document. */
+export function foldOf(document: StateDocument | null, batches: number, value: JsonValue): StateFold {
+  return { through: document?.batches[batches - 1]?.id ?? 'none', value };
 }
 
 /** What was appended, in order. */

@@ -141,12 +141,11 @@ class DocumentModel extends TimedModel<DocumentOperation> {
     const { value, batches, version, createdAt } = stored ?? { ...this.nothing(seen), value: initial ?? null };
     if (batches.some((batch) => batch.id === id) || (ifVersion ?? version) !== version) return this.show(stored, seen);
 
-    const folds = fold !== undefined && fold.from === version - batches.length;
-    const folded = folds && fold.batches > 0 && fold.batches <= batches.length ? fold : { value, batches: 0 };
-    const rest = batches.slice(folded.batches);
+    const folded = fold ? batches.findIndex((batch) => batch.id === fold.through) + 1 : 0;
+    const rest = batches.slice(folded);
     const added = entries.length > 0 ? [{ id, at: this.timeOf(seen), entries }] : [];
     const changed = { batches: [...rest, ...added], version: stored ? version + added.length : 1, createdAt };
-    return this.put(key, { value: folded.value, ...changed }, ttlMs ?? null, seen);
+    return this.put(key, { value: fold && folded > 0 ? fold.value : value, ...changed }, ttlMs ?? null, seen);
   }
 
   /** Adopts which of those that were accessed at the same time have gone. */
@@ -267,8 +266,7 @@ class DocumentDriver extends ClientDriver<DocumentAction, DocumentOperation> {
   }
 
   private appendOf({ key, off, ttlMs, entries, makes, unfolded }: Appending): StateAppend {
-    const batches = this.seen[key]?.batches.length ?? 0;
-    const from = this.versionOf(key) - batches;
+    const batches = this.seen[key]?.batches ?? [];
     return {
       id: this.mint('batch'),
       entries: Array.from({ length: entries }, () => this.mint('entry')),
@@ -276,7 +274,7 @@ class DocumentDriver extends ClientDriver<DocumentAction, DocumentOperation> {
       ...(off === null ? {} : { ifVersion: this.versionOf(key) + off }),
       ...(unfolded === null
         ? {}
-        : { fold: { from, batches: Math.max(0, batches - unfolded), value: this.mint('fold') } }),
+        : { fold: { through: batches.at(-1 - unfolded)?.id ?? 'none', value: this.mint('fold') } }),
       ...accessOf(ttlMs),
     };
   }

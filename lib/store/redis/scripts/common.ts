@@ -30,11 +30,13 @@ local function read(at)
   return row
 end
 
--- A command with any number of arguments, in pieces: Lua's stack holds some thousands of values.
+-- A command with any number of arguments, in pieces: Lua's stack holds some thousands of values. Gives the last answer.
 local function call_with(command, at, arguments)
+  local answer
   for from = 1, #arguments, 1000 do
-    redis.call(command, at, unpack(arguments, from, math.min(from + 999, #arguments)))
+    answer = redis.call(command, at, unpack(arguments, from, math.min(from + 999, #arguments)))
   end
+  return answer
 end
 
 -- Changes fields of a stored row; false takes one away.

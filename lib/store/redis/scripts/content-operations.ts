@@ -80,6 +80,15 @@ return { 1, redis.call('LLEN', key('messages', ARGV[1])), now }
 `,
 );
 
+/** ARGV: the bound of the ids as ZRANGE BYLEX takes it, limit. */
+export const CONVERSED_SESSIONS = query(
+  'conversed-sessions',
+  [],
+  /* lua */ `
+return { 1, redis.call('ZRANGE', base .. 'conversed', ARGV[1], '+', 'BYLEX', 'LIMIT', 0, ARGV[2]) }
+`,
+);
+
 export const MESSAGE_WINDOW = query(
   'message-window',
   [CONTENTS],

@@ -49,13 +49,25 @@ local function append_checkpoint(orchestrator, session_id, index, text, keep)
   if keep then prune_checkpoints(orchestrator, session_id, keep) end
 end
 
--- A list: what stands at index n has position n + 1.
+-- A list: what stands at index n has position n + 1. conversed says which sessions have one.
 local function append_messages(session_id, turn_id, orchestrator, messages)
   if #messages == 0 then return end
   local head = now .. '\\n' .. turn_id .. '\\n' .. orchestrator .. '\\n'
   local stamped = {}
   for i, message in ipairs(messages) do stamped[i] = head .. message end
-  call_with('RPUSH', key('messages', session_id), stamped)
+  local last = call_with('RPUSH', key('messages', session_id), stamped)
+  if last == #stamped then redis.call('ZADD', base .. 'conversed', 0, session_id) end
+end
+
+-- Says how many there were.
+local function remove_messages(session_id)
+  local at = key('messages', session_id)
+  local count = redis.call('LLEN', at)
+  if count > 0 then
+    redis.call('UNLINK', at)
+    redis.call('ZREM', base .. 'conversed', session_id)
+  end
+  return count
 end
 
 -- The position of the last message, the last ones, and the first when it is not among them.

@@ -57,6 +57,41 @@ return { 1, was_live }
 `,
 );
 
+/** ARGV: session, what the documents' names begin with, the one to begin after or '', limit. Gives each with its name. */
+export const LIST_DOCUMENTS = query(
+  'list-documents',
+  [DOCUMENTS],
+  /* lua */ `
+local at, after, limit = key('documents', ARGV[1]), ARGV[3], tonumber(ARGV[4])
+local from, to = bounds_of(ARGV[2])
+if after ~= '' then from = '(' .. after end
+local found = {}
+while #found < limit do
+  local documents = redis.call('ZRANGE', at, from, to, 'BYLEX', 'LIMIT', 0, limit)
+  for _, document in ipairs(documents) do
+    local row = #found < limit and live_document(document)
+    if row then found[#found + 1] = { document, flat(row) } end
+  end
+  if #documents < limit then break end
+  from = '(' .. documents[limit]
+end
+return { 1, found }
+`,
+);
+
+/** ARGV: session, what the documents' names begin with. */
+export const COUNT_DOCUMENTS = query(
+  'count-documents',
+  [DOCUMENTS],
+  /* lua */ `
+local count = 0
+for _, document in ipairs(documents_of(ARGV[1], ARGV[2])) do
+  if is_live(document) then count = count + 1 end
+end
+return { 1, count }
+`,
+);
+
 /** ARGV: limit. */
 export const DELETE_EXPIRED_DOCUMENTS = thrifty(
   'delete-expired-documents',
@@ -77,8 +112,8 @@ local MOST_EXPIRED = 10000
 local at, keep, limit = key('idle', ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 if redis.call('ZCARD', at) <= keep then return { 1, 0 } end
 remove_expired_documents(MOST_EXPIRED)
--- Those that are left may all be of this namespace: rather too few are evicted than one too many.
-local expired = redis.call('ZCOUNT', base .. 'expiring', '-inf', now)
+-- Those that are left may all be of this namespace: rather too few are evicted than one too many, unless all are to go.
+local expired = keep > 0 and redis.call('ZCOUNT', base .. 'expiring', '-inf', now) or 0
 local count = math.min(redis.call('ZCARD', at) - expired - keep, limit)
 if count <= 0 then return { 1, 0 } end
 local documents = redis.call('ZRANGE', at, 0, count - 1)

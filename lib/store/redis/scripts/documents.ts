@@ -2,8 +2,8 @@
  * State documents, as their own port and turns read and write them.
  *
  * A document is a hash that Redis expires: beside its value, what was appended since, each batch under the version that it
- * made, from `valueVersion` + 1 to `version`. Neither the value nor a batch's entries are looked into. `documents:session`,
- * `idle:namespace` (by the last access) and `expiring` say which there are; Redis does not take out what it has expired.
+ * made, from `valueVersion` + 1 to `version`. Neither the value nor a batch's entries are looked into. `documents:session`
+ * (by name), `idle:namespace` (by the last access) and `expiring` say which there are; Redis does not take out what it has expired.
  */
 export const DOCUMENTS = /* lua */ `
 -- How many arguments append_document takes from ARGV.
@@ -20,6 +20,12 @@ local function live_document(document)
   if row and (not row.expiresAt or tonumber(row.expiresAt) > now) then return row end
 end
 
+-- As live_document, without reading it whole.
+local function is_live(document)
+  local row = redis.call('HMGET', key('document', document), 'version', 'expiresAt')
+  return row[1] and (not row[2] or tonumber(row[2]) > now)
+end
+
 -- Each as fields and values, or false.
 local function live_documents(documents)
   local found = {}
@@ -34,7 +40,7 @@ end
 local function new_document(document)
   local _, session_id = owners_of(document)
   redis.call('UNLINK', key('document', document))
-  redis.call('SADD', key('documents', session_id), document)
+  redis.call('ZADD', key('documents', session_id), 0, document)
   return {}
 end
 
@@ -55,47 +61,73 @@ local function write_document(document, row, changes, ttl_ms)
   return row
 end
 
-local function has_batch(row, id, first, last)
+-- Its version, or nil.
+local function find_batch(row, id, first, last)
   for version = first, last do
     -- The time, the id and the entries are a line each.
-    if string.match(row[tostring(version)], '\\n([^\\n]*)\\n') == id then return true end
+    if string.match(row[tostring(version)], '\\n([^\\n]*)\\n') == id then return version end
   end
-  return false
 end
 
--- ARGV, from the first on: document, id and entries as JSON, initial value, version, ttlMs, and of a fold the version it is
--- from, how many batches, and the value; '' for what is not given, and for no entries. Gives what is stored then, or nil.
+-- ARGV, from the first on: document, id and entries as JSON, initial value, version, ttlMs, 1 to let a document that is there
+-- expire when it did, and of a fold the last batch's id as JSON and the value; '' for what is not given, and for no entries. Gives what is stored then, or nil.
 local function append_document(first)
-  local document, id, entries, initial, if_version, ttl_ms, fold_from, fold_batches, fold_value =
+  local document, id, entries, initial, if_version, ttl_ms, keeps_expiry, fold_through, fold_value =
     unpack(ARGV, first, first + APPEND_ARGUMENTS - 1)
   local row = live_document(document)
+  local expires_in = tonumber(ttl_ms)
+  if row and keeps_expiry ~= '' then expires_in = row.expiresAt and tonumber(row.expiresAt) - now end
   if not row and initial == '' then return nil end
   local version, value_version = row and tonumber(row.version) or 0, row and tonumber(row.valueVersion) or 0
-  if row and has_batch(row, id, value_version + 1, version) then return row end
+  if row and find_batch(row, id, value_version + 1, version) then return row end
   if if_version ~= '' and tonumber(if_version) ~= version then return row end
 
-  local changes, folded = {}, tonumber(fold_batches) or 0
+  local changes, folded = {}, row and fold_through ~= '' and find_batch(row, fold_through, value_version + 1, version)
   if not row then
     row = new_document(document)
     changes.value, changes.createdAt, changes.version = initial, now, 1
     changes.valueVersion = entries == '' and 1 or 0
-  elseif tonumber(fold_from) == value_version and folded >= 1 and folded <= version - value_version then
-    changes.value, changes.valueVersion = fold_value, value_version + folded
-    for number = value_version + 1, value_version + folded do changes[tostring(number)] = false end
+  elseif folded then
+    changes.value, changes.valueVersion = fold_value, folded
+    for number = value_version + 1, folded do changes[tostring(number)] = false end
   end
   if entries ~= '' then
     changes.version = version + 1
     changes[tostring(version + 1)] = now .. '\\n' .. id .. '\\n' .. entries
   end
-  return write_document(document, row, changes, tonumber(ttl_ms))
+  return write_document(document, row, changes, expires_in)
 end
 
 local function remove_document(document)
   local namespace, session_id = owners_of(document)
   redis.call('UNLINK', key('document', document))
-  redis.call('SREM', key('documents', session_id), document)
+  redis.call('ZREM', key('documents', session_id), document)
   redis.call('ZREM', key('idle', namespace), document)
   redis.call('ZREM', base .. 'expiring', document)
+end
+
+-- The bounds, as ZRANGE BYLEX takes them, of the names that begin so: UTF-8 has no byte that is higher.
+local function bounds_of(prefix)
+  return '[' .. prefix, '(' .. prefix .. '\\255'
+end
+
+-- Those of one session whose names begin so.
+local function documents_of(session_id, prefix)
+  local from, to = bounds_of(prefix)
+  return redis.call('ZRANGE', key('documents', session_id), from, to, 'BYLEX')
+end
+
+-- Removes those of a namespace from one session. Says how many were live.
+local function clear_documents(session_id, namespace)
+  local documents, live = documents_of(session_id, namespace .. SEPARATOR), 0
+  for _, document in ipairs(documents) do
+    if is_live(document) then live = live + 1 end
+    redis.call('UNLINK', key('document', document))
+  end
+  call_with('ZREM', key('documents', session_id), documents)
+  call_with('ZREM', key('idle', namespace), documents)
+  call_with('ZREM', base .. 'expiring', documents)
+  return live
 end
 
 -- Says how many it took out of the indexes: the documents themselves are gone, or as good as.

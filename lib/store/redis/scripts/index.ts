@@ -8,6 +8,7 @@ import * as sessionCreate from './session-create.js';
 import * as sessionFind from './session-find.js';
 import { DELETE_SESSION, ERASE_SESSION } from './session-removal.js';
 import { EXPIRE_STALE, PURGE_EXPIRED, SUSPEND_STALE } from './session-sweep.js';
+import { RESET_STATE } from './state-reset.js';
 import { ACCEPT } from './turn-accept.js';
 import * as turnEvent from './turn-event-operations.js';
 import * as turnChange from './turn-change.js';
@@ -24,6 +25,7 @@ export const SCRIPTS: readonly Script[] = [
   ERASE_SESSION,
   EXPIRE_STALE,
   PURGE_EXPIRED,
+  RESET_STATE,
   SUSPEND_STALE,
   ...[
     content,

@@ -1,5 +1,8 @@
+import { EPOCHS } from './epochs.js';
+
 /** Lanes and their turns: the words that the operations on them are made of. Needs CONTENTS. */
 export const LANE = /* lua */ `
+${EPOCHS}
 -- How long a rung lane may stay unclaimed before it is offered again, and how long at most that grows.
 local RING_GRACE_MS = 1000
 local MAX_OFFER_BACKOFF_MS = 5000
@@ -76,7 +79,7 @@ local function end_turn(turn, status, changes)
   local ended = changes or {}
   ended.status = status
   ended.settledAt = now
-  for _, field in ipairs({ 'dueAt', 'cancelMode', 'waitSignal', 'waitStep', 'waitUntil', 'userMessage' }) do
+  for _, field in ipairs({ 'dueAt', 'cancelMode', 'waitSignal', 'waitStep', 'waitUntil', 'userMessage', 'epochs' }) do
     ended[field] = false
   end
   write(key('turn', turn.id), turn, ended)
@@ -104,10 +107,15 @@ local function rest_lane(session_id, lane)
   return head and is_due(head) and 1 or 0
 end
 
+-- The conversation was reset since the turn began.
+local function is_forgotten(turn)
+  return reset_since(read(key('lane', turn.sessionId)), turn, CONVERSATION) ~= nil
+end
+
 -- Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays.
 local function stop_turn(turn, mode)
   -- That of a command is empty.
-  if mode == 'interrupt' and turn.userMessage ~= '' then
+  if mode == 'interrupt' and turn.userMessage ~= '' and not is_forgotten(turn) then
     append_messages(turn.sessionId, turn.id, turn.orchestrator, { turn.userMessage })
   end
   end_turn(turn, 'cancelled')
@@ -140,11 +148,11 @@ local function held(session_id, turn_id, fence, known_turn)
   return nil, nil, refuse('TURN_FENCED', 'session_id', session_id, 'turn_id', turn_id, 'fence', fence)
 end
 
--- As it goes to the client, which has no use for the message of a turn that was never interrupted.
+-- As it goes to the client, which has no use for the message of a turn that was never interrupted, nor for its epochs.
 local function turn_reply(turn)
   local fields = {}
   for field, value in pairs(turn) do
-    if field ~= 'userMessage' then
+    if field ~= 'userMessage' and field ~= 'epochs' then
       fields[#fields + 1] = field
       fields[#fields + 1] = value
     end

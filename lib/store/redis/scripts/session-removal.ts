@@ -14,13 +14,13 @@ local function remove_session(id)
   for _, orchestrator in ipairs(redis.call('SMEMBERS', key('orchestrators', id))) do
     remove_checkpoints(orchestrator, id)
   end
-  for _, document in ipairs(redis.call('SMEMBERS', key('documents', id))) do remove_document(document) end
+  for _, document in ipairs(documents_of(id, '')) do remove_document(document) end
   attend(id, nil)
   redis.call('ZREM', base .. 'lanes', id)
   local session = read(session_key(id))
   if session then reindex(session, nil) end
-  redis.call('UNLINK', session_key(id), key('lane', id), key('turns', id), open_key(id), key('keys', id),
-    key('messages', id))
+  redis.call('UNLINK', session_key(id), key('lane', id), key('turns', id), open_key(id), key('keys', id))
+  remove_messages(id)
   return session ~= nil
 end
 `;

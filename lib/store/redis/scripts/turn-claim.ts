@@ -16,6 +16,7 @@ local function claimed_reply(lane, turn, request, known)
     read_window(session_id, request.windows[orchestrator] or 0),
     redis.call('HGETALL', key('steps', turn.id)),
     live_documents(request.documents and request.documents[orchestrator] or {}),
+    lane.epochs or false,
   }
 end
 
@@ -60,9 +61,10 @@ local function claim_turn(session_id, request, known)
       redis.call('HSETNX', key('steps', head.id), head.waitStep, '{"received":false}')
     end
     if ready then
-      local lease_until = now + request.leaseMs
+      local lease_until, epochs = now + request.leaseMs, head.epochs
+      if not has_begun(head) then epochs = lane.epochs end
       write(key('turn', head.id), head, {
-        status = 'running', failures = head.failures or false, startedAt = head.startedAt or now,
+        status = 'running', failures = head.failures or false, startedAt = head.startedAt or now, epochs = epochs or false,
         dueAt = false, waitSignal = false, waitStep = false, waitUntil = false,
       })
       write(key('lane', session_id), lane, {

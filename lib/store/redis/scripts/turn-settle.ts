@@ -30,13 +30,15 @@ end
 
 local lane, _, fenced = held(session_id, turn_id, fence, turn)
 if fenced then return fenced end
+local reset = reset_since(lane, turn, ARGV[13])
+if reset then return refuse('STATE_RESET', 'session_id', session_id, 'namespaces', cjson.encode(reset)) end
 if turn_index ~= '' and not is_next_checkpoint(checkpoint_of, session_id, turn_index) then
   return refuse('CHECKPOINT_CONFLICT', 'orchestrator', checkpoint_of, 'session_id', session_id, 'turn_index', turn_index)
 end
 
 if turn_index ~= '' then append_checkpoint(checkpoint_of, session_id, turn_index, ARGV[10], tonumber(ARGV[11])) end
-local messages_from = 14 + ARGV[13] * APPEND_ARGUMENTS
-for first = 14, messages_from - 1, APPEND_ARGUMENTS do append_document(first) end
+local messages_from = 15 + ARGV[14] * APPEND_ARGUMENTS
+for first = 15, messages_from - 1, APPEND_ARGUMENTS do append_document(first) end
 append_messages(session_id, turn_id, turn.orchestrator, arguments_from(messages_from))
 
 local function given(text)

@@ -11,6 +11,8 @@ type Key = Pick<MessageRow, 'sessionId' | 'position'>;
 export class LoadedMessages extends LoadedTable<MessageRow, Key> implements MessageTable {
   constructor(
     unit: Unit,
+    /** What will be asked for next when messages are. */
+    private readonly alongside: () => readonly Query[],
     protected override readonly rows = new MemoryMessages(unit.journal),
   ) {
     super(unit, SQL.message, rows, { lockOf: ({ sessionId }) => ({ session: sessionId }) });
@@ -36,6 +38,27 @@ export class LoadedMessages extends LoadedTable<MessageRow, Key> implements Mess
     const stored = this.unit.learned<number>(fact('last', sessionId));
     if (after < (stored ?? Infinity) && limit > 0) this.load(sessionId, after, limit, stored !== undefined);
     return this.rows.select(sessionId, after, limit);
+  }
+
+  sessions(after: string, limit: number): string[] {
+    const name = fact('conversed', after, limit);
+    return this.unit.recall<string[]>(name, () => {
+      const list = 'SELECT DISTINCT session_id AS id FROM {message} WHERE session_id > ? ORDER BY session_id LIMIT ?';
+      const take: Query['take'] = ({ rows }) =>
+        this.unit.learn(
+          name,
+          rows.map(({ id }) => id),
+        );
+      return { queries: [{ ...statement(list, after, limit), take }] };
+    });
+  }
+
+  /** Positions have no gaps, so what goes can be counted without reading it. */
+  clear(sessionId: string): number {
+    const last = this.lastPosition(sessionId);
+    this.drop(this.rows.ofSession(sessionId));
+    this.unit.bulk.push(statement('DELETE FROM {message} WHERE session_id = ?', sessionId));
+    return last;
   }
 
   /** The end of the stored log. By order, because MAX of a session that is a variable reads the whole log. */
@@ -65,7 +88,7 @@ export class LoadedMessages extends LoadedTable<MessageRow, Key> implements Mess
       const query = { ...SQL.message.select(page, sessionId, after, limit), take };
       // A window begins with the system message, if that is the first.
       const first = isWindow && after > 0 ? [this.byKey({ sessionId, position: 1 })] : [];
-      return { lock: { session: sessionId }, queries: [query, ...first] };
+      return { lock: { session: sessionId }, queries: [query, ...first, ...this.alongside()] };
     });
   }
 }

@@ -54,6 +54,7 @@ export const CREATE_TABLES: readonly string[] = [
     attention_at BIGINT,
     offers BIGINT NOT NULL,
     mode ${WORD},
+    epochs ${TEXT},
     KEY {lane_attention!} (attention_at)
   ) ${OPTIONS}`,
 
@@ -80,6 +81,7 @@ export const CREATE_TABLES: readonly string[] = [
     wait_until BIGINT,
     accepted_at BIGINT NOT NULL,
     started_at BIGINT,
+    epochs ${TEXT},
     settled_at BIGINT,
     settled_fence BIGINT,
     due_at BIGINT,
@@ -160,8 +162,7 @@ export const CREATE_TABLES: readonly string[] = [
     created_at BIGINT NOT NULL,
     accessed_at BIGINT NOT NULL,
     expires_at BIGINT,
-    PRIMARY KEY (namespace, scope, session_id, \`key\`),
-    KEY {document_session!} (session_id),
+    PRIMARY KEY (session_id, namespace, scope, \`key\`),
     KEY {document_access!} (namespace, accessed_at),
     KEY {document_expiry!} (expires_at)
   ) ${OPTIONS}`,

@@ -35,7 +35,7 @@ export class WorkTables {
     this.signals = new LoadedSignals(unit, this.turns);
     this.events = new LoadedTurnEvents(unit, this.turns);
     this.checkpoints = new LoadedCheckpoints(unit, (sessionId) => this.stepsOfNext(sessionId));
-    this.messages = new LoadedMessages(unit);
+    this.messages = new LoadedMessages(unit, () => this.documents.expected());
     this.documents = new LoadedDocuments(unit);
     const leases = new MemoryTable<LeaseRow, string>(unit.journal, (key) => (typeof key === 'string' ? key : key.name));
     this.leases = new LoadedTable(unit, SQL.lease, leases, { rowLock: true });

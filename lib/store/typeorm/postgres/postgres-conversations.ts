@@ -29,6 +29,21 @@ export class PostgresConversations implements ConversationLog {
     );
     return rows.map(({ row }) => toMessageFromSql(row));
   }
+
+  /** Goes from session to session in the primary key, however long their logs are. */
+  async sessions(after: string, limit: number): Promise<string[]> {
+    const rows = await this.db.query<{ id: string }>(
+      `WITH RECURSIVE found (id) AS (
+         (SELECT session_id FROM {message} WHERE session_id > $1 ORDER BY session_id LIMIT 1)
+         UNION ALL
+         SELECT (SELECT session_id FROM {message} WHERE session_id > found.id ORDER BY session_id LIMIT 1)
+         FROM found WHERE found.id IS NOT NULL
+       )
+       SELECT id FROM found WHERE id IS NOT NULL LIMIT $2`,
+      [after, limit],
+    );
+    return rows.map(({ id }) => id);
+  }
 }
 
 function toMessageFromSql(sql: SqlRow): Message {

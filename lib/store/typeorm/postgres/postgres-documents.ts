@@ -30,7 +30,7 @@ export function addressArgs({ namespace, scope, sessionId, key }: StateAddress):
 
 /** An append as `append_to_document` takes it. */
 export function appendArgs(address: StateAddress, append: StateAppend): Record<string, unknown> {
-  const { id, entries, initial, ifVersion, ttlMs, fold } = append;
+  const { id, entries, initial, ifVersion, ttlMs, keepExpiry, fold } = append;
   return {
     ...addressArgs(address),
     id,
@@ -38,8 +38,8 @@ export function appendArgs(address: StateAddress, append: StateAppend): Record<s
     initial: JSON.stringify(initial),
     if_version: ifVersion,
     ttl_ms: ttlMs,
-    fold_from: fold?.from,
-    fold_batches: fold?.batches,
+    keep_expiry: keepExpiry,
+    fold_through: fold?.through,
     fold_value: JSON.stringify(fold?.value),
   };
 }

@@ -3,7 +3,12 @@ import {
   type StateAccess,
   type StateAddress,
   type StateAppend,
+  type StateCleared,
   type StateDocument,
+  type StateEntry,
+  type StateQuery,
+  type StateReset,
+  type StateSelection,
   type StateStore,
   type StateWriteOptions,
 } from '../../../state/state.store.js';
@@ -41,6 +46,33 @@ export class PostgresState implements StateStore {
     return this.db.call('delete_document_v1', addressArgs(address));
   }
 
+  async list({ after, limit, ...selection }: StateQuery): Promise<StateEntry[]> {
+    const { where, values } = liveOnes(selection, after);
+    const rows = await this.db.query<{ scope: string; key: string; row: SqlDocument }>(
+      `SELECT scope, key, {shown_document_v1}(document) AS row FROM {document} AS document
+       ${where} ORDER BY scope, key LIMIT $${values.push(limit)}`,
+      values,
+    );
+    return rows.map(({ scope, key, row }) => ({ scope, key, document: toDocumentFromSql(row) }));
+  }
+
+  async count(selection: StateSelection): Promise<number> {
+    const { where, values } = liveOnes(selection);
+    const sql = `SELECT count(*)::int AS count FROM {document} ${where}`;
+    const [{ count }] = await this.db.query<{ count: number }>(sql, values);
+    return count;
+  }
+
+  reset({ sessionId, namespaces, epoch, log }: StateReset): Promise<StateCleared | null> {
+    return this.db.call('reset_state_v1', {
+      session_id: sessionId,
+      namespaces,
+      epoch,
+      head: log && { ...addressArgs({ ...log.head, sessionId }), value: JSON.stringify(log.value) },
+      if_version: log?.ifVersion,
+    });
+  }
+
   deleteExpired(limit: number): Promise<number> {
     return this.db.call('delete_expired_documents_v1', { max_documents: limit });
   }
@@ -53,4 +85,19 @@ export class PostgresState implements StateStore {
     const stored = await this.db.call<SqlDocument | null>(operation, args);
     return stored && toDocumentFromSql(granted(stored));
   }
+}
+
+/** The documents of a selection that have not expired, behind a place. */
+function liveOnes(
+  { sessionId, namespace, scope }: StateSelection,
+  after?: StateQuery['after'],
+): { where: string; values: unknown[] } {
+  const values: unknown[] = [sessionId, namespace];
+  const terms = ['session_id = $1', 'namespace = $2', '(expires_at IS NULL OR expires_at > {now_v1}())'];
+  const value = (given: unknown): string => `$${values.push(given)}`;
+  if (scope !== undefined) terms.push(`scope = ${value(scope)}`);
+  // Of one scope the index finds the key; a pair it would look for from the beginning of the scope on.
+  if (after && after.scope === scope) terms.push(`key > ${value(after.key)}`);
+  else if (after) terms.push(`(scope, key) > (${value(after.scope)}, ${value(after.key)})`);
+  return { where: `WHERE ${terms.join(' AND ')}`, values };
 }

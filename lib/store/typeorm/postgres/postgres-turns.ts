@@ -21,6 +21,8 @@ import {
 } from '../../../turn/turn.store.js';
 import { type StoredStep } from '../../../turn/turn-step.js';
 import { type CancelMode, isTerminal, type Turn } from '../../../turn/turn.js';
+import { writtenNamespaces } from '../../../turn/written-namespaces.js';
+import { epochsOf } from '../../embedded/epochs.js';
 import { ALL_LANES } from '../../embedded/lane.js';
 import { toCheckpoint, toLane, toMessage, toStep, toTurn } from '../../embedded/row-mapping.js';
 import {
@@ -48,6 +50,7 @@ interface Claimed {
   readonly history: readonly SqlRow[];
   readonly steps: readonly SqlRow[];
   readonly documents: readonly (SqlDocument | null)[];
+  readonly epochs: string | null;
 }
 
 interface Settled {
@@ -113,6 +116,7 @@ export class PostgresTurns implements TurnLedger {
       checkpoint: checkpoint && toCheckpointArgs(checkpoint),
       keep: keepCheckpoints === 'all' ? undefined : keepCheckpoints,
       state_changes: changesArgs(hold.sessionId, stateChanges),
+      namespaces: writtenNamespaces(settlement),
       next: next && claimArgs(next),
     });
     const turn = turnOf(settled.turn);
@@ -257,6 +261,7 @@ function toClaimedTurn(claimed: Claimed): ClaimedTurn {
     history: history.map((row) => toMessage(toRow<MessageRow>(row))),
     steps: steps.map((row) => toStep(toRow<StepRow>(row))),
     documents: documents.map((row) => row && toDocumentFromSql(row)),
+    epochs: epochsOf(claimed),
   };
 }
 

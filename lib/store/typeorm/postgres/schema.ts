@@ -38,7 +38,8 @@ export const CREATE_TABLES: readonly string[] = [
     "lease_until" bigint,
     "attention_at" bigint,
     "offers" bigint NOT NULL,
-    "mode" text COLLATE "C"
+    "mode" text COLLATE "C",
+    "epochs" text COLLATE "C"
   ) WITH (fillfactor = 70)`,
   // Idle lanes are not in it, so looking for work costs the work there is.
   'CREATE INDEX {lane_attention!} ON {lane} ("attention_at") WHERE "attention_at" IS NOT NULL',
@@ -66,6 +67,7 @@ export const CREATE_TABLES: readonly string[] = [
     "wait_until" bigint,
     "accepted_at" bigint NOT NULL,
     "started_at" bigint,
+    "epochs" text COLLATE "C",
     "settled_at" bigint,
     "settled_fence" bigint,
     "due_at" bigint,
@@ -144,10 +146,11 @@ export const CREATE_TABLES: readonly string[] = [
     "created_at" bigint NOT NULL,
     "accessed_at" bigint NOT NULL,
     "expires_at" bigint,
-    PRIMARY KEY ("namespace", "scope", "session_id", "key")
+    PRIMARY KEY ("session_id", "namespace", "scope", "key")
   )`,
-  'CREATE INDEX {document_session!} ON {document} ("session_id")',
-  'CREATE INDEX {document_access!} ON {document} ("namespace", "accessed_at")',
+  // For eviction only, which says so by the condition: for a namespace that the planner knows nothing of yet it would take this
+  // index to find documents of one session.
+  'CREATE INDEX {document_access!} ON {document} ("namespace", "accessed_at") WHERE "accessed_at" >= 0',
   'CREATE INDEX {document_expiry!} ON {document} ("expires_at") WHERE "expires_at" IS NOT NULL',
 
   `CREATE TABLE {lease} (

@@ -34,7 +34,8 @@ export const CREATE_TABLES: readonly string[] = [
       "lease_until" integer,
       "attention_at" integer,
       "offers" integer NOT NULL,
-      "mode" text
+      "mode" text,
+      "epochs" text
     )`,
   // Idle lanes are not in it, so looking for work costs the work there is.
   `CREATE INDEX {lane_attention!} ON {lane} ("attention_at") WHERE "attention_at" IS NOT NULL`,
@@ -61,6 +62,7 @@ export const CREATE_TABLES: readonly string[] = [
       "wait_until" integer,
       "accepted_at" integer NOT NULL,
       "started_at" integer,
+      "epochs" text,
       "settled_at" integer,
       "settled_fence" integer,
       "due_at" integer,
@@ -135,9 +137,8 @@ export const CREATE_TABLES: readonly string[] = [
       "expires_at" integer,
       "value" text NOT NULL,
       "batches" text NOT NULL,
-      PRIMARY KEY ("namespace", "scope", "session_id", "key")
+      PRIMARY KEY ("session_id", "namespace", "scope", "key")
     )`,
-  `CREATE INDEX {document_session!} ON {document} ("session_id")`,
   `CREATE INDEX {document_access!} ON {document} ("namespace", "accessed_at")`,
   `CREATE INDEX {document_expiry!} ON {document} ("expires_at") WHERE "expires_at" IS NOT NULL`,
   `CREATE TABLE {lease} (

@@ -1,4 +1,4 @@
-import { type StateAddress } from '../../../state/state.store.js';
+import { type StateAddress, type StateQuery, type StateSelection } from '../../../state/state.store.js';
 import { type CheckpointRow, type DocumentRow, type MessageRow } from '../../embedded/rows.js';
 import { type CheckpointTable, type DocumentTable, type MessageTable } from '../../embedded/tables.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
@@ -71,6 +71,25 @@ export class SqliteMessages
       limit,
     );
   }
+
+  /** Goes from session to session in the primary key, however long their logs are. */
+  sessions(after: string, limit: number): string[] {
+    const rows = this.connection
+      .statement(
+        `WITH RECURSIVE found (id) AS (
+           SELECT MIN(session_id) FROM {message} WHERE session_id > ?
+           UNION ALL
+           SELECT (SELECT MIN(session_id) FROM {message} WHERE session_id > found.id) FROM found WHERE found.id IS NOT NULL
+         )
+         SELECT id FROM found WHERE id IS NOT NULL LIMIT ?`,
+      )
+      .all(after, limit) as { id: string }[];
+    return rows.map(({ id }) => id);
+  }
+
+  clear(sessionId: string): number {
+    return this.run('DELETE FROM {message} WHERE session_id = ?', sessionId);
+  }
 }
 
 export class SqliteDocuments extends SqliteTable<DocumentRow, StateAddress> implements DocumentTable {
@@ -78,8 +97,36 @@ export class SqliteDocuments extends SqliteTable<DocumentRow, StateAddress> impl
     super(connection, 'document');
   }
 
+  expect(): void {
+    // They are at hand.
+  }
+
   getAll(addresses: readonly StateAddress[]): (DocumentRow | undefined)[] {
     return addresses.map((address) => this.get(address));
+  }
+
+  select({ after, limit, ...selection }: StateQuery, now: number): DocumentRow[] {
+    const { sql, values } = liveOf(selection, now);
+    // Of one scope the index finds the key; a pair it would look for from the beginning of the scope on.
+    const inScope = after?.scope === selection.scope;
+    const behind = !after ? '' : inScope ? 'AND key > ?' : 'AND (scope, key) > (?, ?)';
+    const place = !after ? [] : inScope ? [after.key] : [after.scope, after.key];
+    return this.all(
+      `SELECT ${this.columns} FROM {document} ${sql} ${behind} ORDER BY scope, key LIMIT ?`,
+      ...[...values, ...place, limit],
+    );
+  }
+
+  count(selection: StateSelection, now: number): number {
+    const { sql, values } = liveOf(selection, now);
+    const count = this.connection.statement(`SELECT COUNT(*) AS count FROM {document} ${sql}`).get(...values);
+    return (count as { count: number }).count;
+  }
+
+  clear(sessionId: string, namespace: string, now: number): number {
+    const live = this.count({ sessionId, namespace }, now);
+    this.run('DELETE FROM {document} WHERE session_id = ? AND namespace = ?', sessionId, namespace);
+    return live;
   }
 
   deleteExpired(now: number, limit: number): number {
@@ -101,4 +148,11 @@ export class SqliteDocuments extends SqliteTable<DocumentRow, StateAddress> impl
       ...[namespace, now, namespace, now, keep, limit],
     );
   }
+}
+
+function liveOf({ sessionId, namespace, scope }: StateSelection, now: number): { sql: string; values: unknown[] } {
+  const live = 'WHERE session_id = ? AND namespace = ? AND (expires_at IS NULL OR expires_at > ?)';
+  return scope === undefined
+    ? { sql: live, values: [sessionId, namespace, now] }
+    : { sql: `${live} AND scope = ?`, values: [sessionId, namespace, now, scope] };
 }

@@ -10,6 +10,15 @@ export const COMMON_FUNCTIONS: readonly string[] = [
     SELECT pg_notify({hints'}, turn_id)
   $$`,
 
+  // Whether there was none.
+  `CREATE FUNCTION {make_lane_v1}(of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
+  BEGIN
+    -- The fence begins at the clock, so that a lane made anew never accepts an older worker.
+    INSERT INTO {lane} (session_id, next_position, depth, fence, offers)
+      VALUES (of_session, 1, 0, {now_v1}(), 0) ON CONFLICT DO NOTHING;
+    RETURN FOUND;
+  END $$`,
+
   // The lock of everything that happens to a session's turns, messages and checkpoints: taken first, before any read.
   // A lane of which every column is NULL: there is none, nothing is locked, and nothing may be written.
   `CREATE FUNCTION {lock_lane_v1}(of_session text, make boolean) RETURNS {lane} LANGUAGE plpgsql AS $$
@@ -20,9 +29,7 @@ export const COMMON_FUNCTIONS: readonly string[] = [
       SELECT * INTO lane FROM {lane} WHERE session_id = of_session FOR UPDATE;
       EXIT WHEN FOUND;
       IF make THEN
-        -- The fence begins at the clock, so that a lane made anew never accepts an older worker.
-        INSERT INTO {lane} (session_id, next_position, depth, fence, offers)
-          VALUES (of_session, 1, 0, {now_v1}(), 0) ON CONFLICT DO NOTHING;
+        PERFORM {make_lane_v1}(of_session);
       ELSE
         -- One that was deleted while this waited for it may have been made anew.
         EXIT WHEN NOT EXISTS (SELECT FROM {lane} WHERE session_id = of_session);

@@ -17,9 +17,16 @@ export const DOCUMENT_FUNCTIONS: readonly string[] = [
   DECLARE
     stored {document};
   BEGIN
-    SELECT * INTO stored FROM {document}
-      WHERE namespace = place.namespace AND scope = place.scope AND session_id = place.session_id AND key = place.key
-      FOR UPDATE;
+    LOOP
+      SELECT * INTO stored FROM {document}
+        WHERE namespace = place.namespace AND scope = place.scope AND session_id = place.session_id AND key = place.key
+        FOR UPDATE;
+      -- One that was removed while this waited for it may have been made anew.
+      EXIT WHEN FOUND OR NOT EXISTS (
+        SELECT FROM {document}
+        WHERE namespace = place.namespace AND scope = place.scope AND session_id = place.session_id AND key = place.key
+      );
+    END LOOP;
     RETURN stored;
   END $$`,
 
@@ -93,13 +100,13 @@ export const DOCUMENT_FUNCTIONS: readonly string[] = [
     stored {document};
     document {document};
     live boolean;
-    size bigint;
+    fold_end bigint;
     head text;
     bytes bytea;
     now bigint;
   BEGIN
     SELECT * INTO given FROM json_to_record(args) AS a(id text, entries text, initial text, if_version bigint,
-      ttl_ms bigint, fold_from bigint, fold_batches bigint, fold_value text);
+      ttl_ms bigint, keep_expiry boolean, fold_through text, fold_value text);
     -- Found nowhere else than where a batch begins: the quotes in a text are escaped.
     head := '{"id":' || to_json(given.id) || ',';
     LOOP
@@ -119,13 +126,16 @@ export const DOCUMENT_FUNCTIONS: readonly string[] = [
         RETURN CASE WHEN live THEN stored END;
       END IF;
       document.accessed_at := now;
-      document.expires_at := now + given.ttl_ms;
-      size := CASE WHEN given.fold_from IS NOT NULL THEN json_array_length(document.batches::json) END;
-      IF given.fold_from = document.version - size AND given.fold_batches BETWEEN 1 AND size THEN
+      document.expires_at := CASE WHEN live AND given.keep_expiry THEN stored.expires_at ELSE now + given.ttl_ms END;
+      IF given.fold_through IS NOT NULL THEN
+        SELECT batch.number INTO fold_end FROM json_array_elements(document.batches::json) WITH ORDINALITY AS batch (value, number)
+          WHERE (batch.value -> 'id')::text = to_json(given.fold_through)::text;
+      END IF;
+      IF fold_end IS NOT NULL THEN
         document.value := given.fold_value;
         SELECT COALESCE(json_agg(batch.value ORDER BY batch.number), '[]') INTO document.batches
           FROM json_array_elements(document.batches::json) WITH ORDINALITY AS batch (value, number)
-          WHERE batch.number > given.fold_batches;
+          WHERE batch.number > fold_end;
       END IF;
       IF given.entries IS NOT NULL THEN
         -- As bytes: to take a character from the end of a text, all of them are counted.
@@ -222,11 +232,11 @@ export const DOCUMENT_FUNCTIONS: readonly string[] = [
     DELETE FROM {document} WHERE ctid = ANY(ARRAY(
       SELECT ctid FROM {document} WHERE ctid = ANY(ARRAY(
         SELECT ctid FROM {document} AS document
-        WHERE namespace = given.namespace AND {is_document_live_v1}(document, now)
+        WHERE namespace = given.namespace AND accessed_at >= 0 AND {is_document_live_v1}(document, now)
         ORDER BY accessed_at LIMIT (
           SELECT count(*) FROM (
             SELECT FROM {document} AS document
-            WHERE namespace = given.namespace AND {is_document_live_v1}(document, now)
+            WHERE namespace = given.namespace AND accessed_at >= 0 AND {is_document_live_v1}(document, now)
             ORDER BY accessed_at DESC OFFSET given.keep LIMIT given.max_documents
           ) AS excess
         )

@@ -1,18 +1,19 @@
 /** TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease. */
 export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
   // What the worker of a turn is given.
-  `CREATE FUNCTION {claimed_v1}(turn {turn}, with_fence bigint, request json) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {claimed_v1}(lane {lane}, turn {turn}, request json) RETURNS json LANGUAGE plpgsql AS $$
   DECLARE
     latest {checkpoint} := {latest_checkpoint_v1}(turn.orchestrator, turn.session_id);
   BEGIN
     RETURN json_build_object(
-      'fence', with_fence,
+      'fence', lane.fence,
       'turn', row_to_json(turn),
       'session', (SELECT row_to_json(session) FROM {session} AS session WHERE session.id = turn.session_id),
       'checkpoint', CASE WHEN latest.session_id IS NOT NULL THEN row_to_json(latest) END,
       'history', {window_v1}(turn.session_id, (request -> 'windows' ->> turn.orchestrator)::bigint),
       'steps', (SELECT COALESCE(json_agg(row_to_json(step)), '[]') FROM {step} AS step WHERE step.turn_id = turn.id),
-      'documents', {documents_v1}(turn.session_id, request -> 'documents' -> turn.orchestrator)
+      'documents', {documents_v1}(turn.session_id, request -> 'documents' -> turn.orchestrator),
+      'epochs', lane.epochs
     );
   END $$`,
 
@@ -45,13 +46,14 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
   BEGIN
     UPDATE {turn} SET
       status = 'running', failures = head.failures, started_at = COALESCE(started_at, at),
+      epochs = CASE WHEN started_at IS NULL THEN lane.epochs ELSE epochs END,
       due_at = NULL, wait_signal = NULL, wait_step = NULL, wait_until = NULL
     WHERE id = head.id RETURNING * INTO head;
     UPDATE {lane} SET
       fence = next_fence, running_turn = head.id, holder = request ->> 'holder',
       lease_until = lease_end, attention_at = lease_end, offers = 0
-    WHERE session_id = lane.session_id;
-    RETURN {claimed_v1}(head, next_fence, request);
+    WHERE session_id = lane.session_id RETURNING * INTO lane;
+    RETURN {claimed_v1}(lane, head, request);
   END $$`,
 
   // The lane is locked by the caller. NULL: nothing to claim.
@@ -69,7 +71,7 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
       IF head.status = 'running' THEN
         IF lane.lease_until > at THEN
           -- The same claim sent twice gets the same answer.
-          RETURN CASE WHEN lane.holder = request ->> 'holder' THEN {claimed_v1}(head, lane.fence, request) END;
+          RETURN CASE WHEN lane.holder = request ->> 'holder' THEN {claimed_v1}(lane, head, request) END;
         END IF;
       ELSIF NOT {is_due_v1}(head, at) THEN
         RETURN NULL;

@@ -44,13 +44,14 @@ export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
     given record;
     lane {lane};
     turn {turn};
+    reset json;
     new_checkpoint {checkpoint};
     session_change json;
     at bigint;
   BEGIN
     SELECT * INTO given FROM json_to_record(args) AS a(
       session_id text, turn_id text, fence bigint, status text, reply text, error text, report text,
-      messages json, checkpoint json, keep bigint, state_changes json, next json);
+      messages json, checkpoint json, keep bigint, state_changes json, namespaces json, next json);
     lane := {lock_lane_v1}(given.session_id, false);
     IF given.state_changes IS NOT NULL THEN
       PERFORM {lock_changed_documents_v1}(given.session_id, given.state_changes);
@@ -65,6 +66,10 @@ export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
     turn := {held_v1}(lane, given.turn_id, given.fence);
     IF turn.id IS NULL THEN
       RETURN {fenced_v1}(given.session_id, given.turn_id, given.fence);
+    END IF;
+    reset := {reset_since_v1}(lane, turn, given.namespaces);
+    IF reset IS NOT NULL THEN
+      RETURN json_build_object('refused', 'STATE_RESET', 'session_id', given.session_id, 'namespaces', reset::text);
     END IF;
     IF given.checkpoint IS NOT NULL THEN
       new_checkpoint := json_populate_record(NULL::{checkpoint}, given.checkpoint);

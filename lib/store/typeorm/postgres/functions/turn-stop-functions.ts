@@ -1,3 +1,5 @@
+import { CONVERSATION_NAMESPACE } from '../../../../conversation/conversation-head.js';
+
 /** How a turn's steps are stored, and how a turn goes back into its lane or is stopped. */
 export const TURN_STOP_FUNCTIONS: readonly string[] = [
   // The turn that a hold is for, or NULL when it is no longer the lane's current one.
@@ -57,14 +59,19 @@ export const TURN_STOP_FUNCTIONS: readonly string[] = [
     RETURN replace(replace(replace(body, E'\\\\q', E'\\"'), E'\\\\e', E'\\'), E'\\\\b', E'\\\\');
   END $$`,
 
-  // Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays.
+  // Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays, unless the
+  // conversation was reset since the turn began.
   `CREATE FUNCTION {stop_turn_v1}(turn {turn}, mode text, at bigint) RETURNS {turn} LANGUAGE plpgsql AS $$
   DECLARE
+    lane {lane};
     body text;
     said json;
   BEGIN
     IF mode = 'interrupt' THEN
-      body := {user_message_body_v1}(turn.request);
+      SELECT * INTO lane FROM {lane} WHERE session_id = turn.session_id;
+      IF {reset_since_v1}(lane, turn, '["${CONVERSATION_NAMESPACE}"]') IS NULL THEN
+        body := {user_message_body_v1}(turn.request);
+      END IF;
     END IF;
     IF body IS NOT NULL THEN
       said := json_build_object('id', turn.id || '.0', 'role', 'user', 'body', body);

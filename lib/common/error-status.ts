@@ -1,0 +1,57 @@
+import { HttpStatus } from '@nestjs/common';
+
+const STATUS_BY_CODE: Readonly<Record<string, HttpStatus>> = {
+  TURN_EVENTS_ENDED: HttpStatus.NO_CONTENT,
+  INVALID_INPUT: HttpStatus.BAD_REQUEST,
+  STATE_NOT_SERIALIZABLE: HttpStatus.BAD_REQUEST,
+  TOO_LARGE: HttpStatus.PAYLOAD_TOO_LARGE,
+  SESSION_ID_MISSING: HttpStatus.BAD_REQUEST,
+  UNSUPPORTED_MEDIA_TYPE: HttpStatus.UNSUPPORTED_MEDIA_TYPE,
+  UNAUTHENTICATED: HttpStatus.UNAUTHORIZED,
+  FORBIDDEN: HttpStatus.FORBIDDEN,
+  SESSION_NOT_FOUND: HttpStatus.NOT_FOUND,
+  TURN_NOT_FOUND: HttpStatus.NOT_FOUND,
+  SESSION_CONFLICT: HttpStatus.CONFLICT,
+  SESSION_STATE: HttpStatus.CONFLICT,
+  SURFACE_LIMIT: HttpStatus.CONFLICT,
+  SURFACE_CONFLICT: HttpStatus.CONFLICT,
+  CHECKPOINT_CONFLICT: HttpStatus.CONFLICT,
+  CHECKPOINT_NOT_FOUND: HttpStatus.NOT_FOUND,
+  CHECKPOINT_PRUNED: HttpStatus.GONE,
+  NOTHING_TO_UNDO: HttpStatus.CONFLICT,
+  SESSION_NOT_EMPTY: HttpStatus.CONFLICT,
+  SESSION_BUSY: HttpStatus.CONFLICT,
+  TURN_SETTLED: HttpStatus.CONFLICT,
+  TURN_CANCELLED: HttpStatus.CONFLICT,
+  TURN_SUPERSEDED: HttpStatus.CONFLICT,
+  TURN_REENTRY: HttpStatus.CONFLICT,
+  ORCHESTRATOR_DRIFT: HttpStatus.CONFLICT,
+  IDEMPOTENCY_CONFLICT: HttpStatus.UNPROCESSABLE_ENTITY,
+  REQUEST_IN_PROGRESS: HttpStatus.CONFLICT,
+  COMPACTION_BUSY: HttpStatus.CONFLICT,
+  COMPACTION_NOT_CONFIGURED: HttpStatus.BAD_REQUEST,
+  COMPACTION_FAILED: HttpStatus.BAD_GATEWAY,
+  TOOL_NOT_ALLOWED: HttpStatus.FORBIDDEN,
+  UNKNOWN_STEP: HttpStatus.BAD_REQUEST,
+  STATE_CONFLICT: HttpStatus.CONFLICT,
+  TASK_NOT_FOUND: HttpStatus.NOT_FOUND,
+  TASK_CONFLICT: HttpStatus.CONFLICT,
+  TASK_TRANSITION: HttpStatus.CONFLICT,
+  TOKEN_BUDGET_EXCEEDED: HttpStatus.TOO_MANY_REQUESTS,
+  LANE_FULL: HttpStatus.TOO_MANY_REQUESTS,
+  LANE_DRAINING: HttpStatus.SERVICE_UNAVAILABLE,
+  TURN_FAILED: HttpStatus.INTERNAL_SERVER_ERROR,
+  STORE_UNAVAILABLE: HttpStatus.SERVICE_UNAVAILABLE,
+  SHUTTING_DOWN: HttpStatus.SERVICE_UNAVAILABLE,
+  TURN_WAIT_TIMEOUT: HttpStatus.GATEWAY_TIMEOUT,
+};
+
+/** The HTTP status of an error with this code; 500 for those that are mistakes of the application. */
+export function statusOfCode(code: string): HttpStatus {
+  return STATUS_BY_CODE[code] ?? HttpStatus.INTERNAL_SERVER_ERROR;
+}
+
+/** Whether it is that of a mistake of the application. A failed turn is none: its worker logs it. */
+export function isFaultCode(code: string): boolean {
+  return statusOfCode(code) === HttpStatus.INTERNAL_SERVER_ERROR && code !== 'TURN_FAILED';
+}

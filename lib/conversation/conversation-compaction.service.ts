@@ -1,0 +1,131 @@
+import { type TokenUsage } from '../orchestration/token-usage.js';
+import { CompactionNotConfiguredError } from './compaction.errors.js';
+import {
+  type CompactionCounts,
+  type CompactionPlan,
+  type CompactionRequest,
+  planCompaction,
+  type PlanParts,
+  preservedBy,
+} from './compaction-plan.js';
+import { requestedPolicy, type Summarizer } from './compaction-policy.js';
+import { countedTurnsOf } from './compaction-thresholds.js';
+import { type ConversationCompactor } from './conversation-compactor.service.js';
+import { type ConversationHead } from './conversation-head.js';
+import { ConversationHeads } from './conversation-heads.js';
+
+/** Who writes summaries that nobody's policy asks for. */
+export interface RequestedSummarizer {
+  /** Whose it is: its next turn reports what the summary took. `null`: nobody's. */
+  readonly orchestrator: string | null;
+  readonly summarize: Summarizer;
+}
+
+export interface CompactionParts extends PlanParts {
+  readonly compactor: ConversationCompactor;
+  /** @returns `null` when there is none, or several */
+  readonly summarizer: () => RequestedSummarizer | null;
+}
+
+/** What became of a conversation; in a dry run, what would. */
+export interface CompactionOutcome extends CompactionCounts {
+  /** True only when it was shortened. */
+  readonly compacted: boolean;
+  /** Messages up to this position are in no window; 0: all are. */
+  readonly through: number;
+  /** What a summary says, and took. */
+  readonly summary?: string;
+  readonly usage?: TokenUsage;
+}
+
+/**
+ * Makes a conversation shorter for somebody who asks (STA-24). No message goes: `recent` and `tokens` let windows begin later, `summary`
+ * puts one in the place of what they leave out. {@link ConversationCompactor.restore} takes any of it back.
+ */
+export class ConversationCompaction {
+  private readonly heads: ConversationHeads;
+
+  constructor(private readonly parts: CompactionParts) {
+    this.heads = new ConversationHeads(parts.adapter.state);
+  }
+
+  /**
+   * @param request checked, see CompactStateRequest
+   * @throws CompactionBusyError, CompactionFailedError, CompactionNotConfiguredError, ShuttingDownError, StoreUnavailableError
+   */
+  async compactBy(sessionId: string, request: CompactionRequest): Promise<CompactionOutcome> {
+    const summarizer = request.strategy === 'summary' ? this.summarizer() : null;
+    const head = await this.heads.peek(sessionId);
+    const plan = await this.plan(sessionId, head, request);
+    if (request.dryRun || plan.through === null) return outcomeOf(head, plan);
+    return summarizer ? this.summarize(sessionId, plan, request, summarizer) : this.trim(sessionId, request);
+  }
+
+  private async trim(sessionId: string, request: CompactionRequest): Promise<CompactionOutcome> {
+    const stored = await this.heads.read(sessionId);
+    return this.parts.compactor.whileHeld(sessionId, stored, async (held) => {
+      // Once more: nothing is taken back any more without whoever holds the head being told.
+      const plan = await this.plan(sessionId, held.head, request);
+      const { through } = plan;
+      if (through === null) return outcomeOf(held.head, plan);
+      held.confirm();
+      await held.replace((head) => trimmed(head, plan, through));
+      // Whoever is next at it does it otherwise.
+      await held.archive().catch(() => undefined);
+      return { compacted: true, through, ...plan.counts };
+    });
+  }
+
+  private async summarize(
+    sessionId: string,
+    { counts }: CompactionPlan,
+    request: CompactionRequest,
+    { orchestrator, summarize }: RequestedSummarizer,
+  ): Promise<CompactionOutcome> {
+    const policy = requestedPolicy(summarize, preservedBy(request));
+    const { summaryMaxTokens } = request;
+    const limit = summaryMaxTokens === undefined ? {} : { summaryMaxTokens };
+    const result = await this.parts.compactor.compact({ sessionId, orchestrator, policy, request: limit });
+    const { summary, replaces, usage } = result;
+    // Somebody else was faster.
+    if (summary === null || replaces === null) return this.compactBy(sessionId, { ...request, dryRun: true });
+    return { compacted: true, through: replaces.through, ...counts, summary, ...(usage ? { usage } : {}) };
+  }
+
+  private plan(sessionId: string, head: ConversationHead, request: CompactionRequest): Promise<CompactionPlan> {
+    return planCompaction(this.parts, this.heads, sessionId, head, request);
+  }
+
+  private summarizer(): RequestedSummarizer {
+    const summarizer = this.parts.summarizer();
+    if (!summarizer) throw new CompactionNotConfiguredError();
+    return summarizer;
+  }
+}
+
+function outcomeOf({ hiddenThrough }: ConversationHead, { through, counts }: CompactionPlan): CompactionOutcome {
+  return { compacted: false, through: through ?? hiddenThrough, ...counts };
+}
+
+/** Thresholds count what stays from then on. */
+function trimmed(
+  head: ConversationHead,
+  { base, kept, checkpoints }: CompactionPlan,
+  through: number,
+): ConversationHead {
+  const speakers = new Map([...checkpoints].filter(([, checkpoint]) => checkpoint !== null));
+  const turns = Object.entries(countedTurnsOf({}, null, speakers, kept)).map(([name, count]) => {
+    const before = Object.hasOwn(head.turns, name) ? head.turns[name] : 0;
+    return [name, Math.max(before, count)] as const;
+  });
+  return {
+    ...head,
+    through: Math.max(base.through, through),
+    summary: base.summary,
+    shown: base.shown,
+    hiddenThrough: through,
+    takenBack: null,
+    since: Math.max(head.since, through),
+    turns: { ...head.turns, ...Object.fromEntries(turns) },
+  };
+}

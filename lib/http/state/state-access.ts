@@ -1,0 +1,49 @@
+import { type Session } from '../../session/session.js';
+import { type StateOperation } from '../../state/state-report.js';
+import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
+import { isTexts, ownsSession, type Principal } from '../principal.js';
+import { StateForbiddenError } from './state-http.errors.js';
+
+/** What a principal must have among its capabilities (STA-25). */
+export const STATE_CAPABILITIES = [
+  'state.describe',
+  'state.reset',
+  'state.compact',
+  /** Besides `state.compact`, to compact a conversation. */
+  'history.compact',
+  /** Besides the others: for any session of its workspace, and for requests that name none. */
+  'state.operator',
+] as const;
+export type StateCapability = (typeof STATE_CAPABILITIES)[number];
+
+const CONVERSATION = 'conversation';
+
+/** @throws StateForbiddenError unless the principal may do such a thing at all */
+export function assertCapability(principal: Principal, capability: StateCapability): void {
+  if (!has(principal, capability)) throw new StateForbiddenError(`the capability ${capability}`);
+}
+
+/** What the request asks for may take more. @throws StateForbiddenError */
+export function assertAllowed(principal: Principal, operation: StateOperation, request: StateRequest): void {
+  const { sessionId, stores } = request;
+  if (operation === 'compact' && (stores?.includes(CONVERSATION) ?? true)) {
+    assertCapability(principal, 'history.compact');
+  }
+  if (sessionId !== undefined) return;
+  assertCapability(principal, 'state.operator');
+  // All sessions are those of every workspace.
+  if ((request as ResetStateRequest).all && principal.workspaceId !== undefined) {
+    throw new StateForbiddenError('an operator who belongs to no workspace');
+  }
+}
+
+/** Owner or operator. */
+export function mayTouch(principal: Principal, session: Session): boolean {
+  if (ownsSession(principal, session)) return true;
+  return session.workspaceId === principal.workspaceId && has(principal, 'state.operator');
+}
+
+/** A resolver of the application's may give anything: a text, for one, includes parts of itself. */
+function has({ capabilities }: Principal, capability: StateCapability): boolean {
+  return isTexts(capabilities) && capabilities.includes(capability);
+}

@@ -1,0 +1,75 @@
+import { Logger } from '@nestjs/common';
+import { isId } from '../../common/ids.js';
+import { type JsonObject, toJsonObject } from '../../common/json.js';
+import { hashed } from '../../common/log-id.js';
+import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
+import { type StateCall } from './state-call.js';
+import { toStateErrorBody } from './state-error-body.js';
+import { type StateEvent, type StateEvents } from './state-events.js';
+import { StateStoresFailedError } from './state-http.errors.js';
+
+type Outcome = Pick<StateEvent, 'outcome' | 'statusCode' | 'code' | 'cleared' | 'compacted'>;
+
+/** Tells of each call once, as an event and as a line of the log. */
+export class StateAudit {
+  private readonly logger = new Logger('AgentSessionsState');
+
+  constructor(private readonly events: StateEvents) {}
+
+  done(call: StateCall, { cleared, compacted }: Pick<StateEvent, 'cleared' | 'compacted'>): void {
+    this.tell(call, { outcome: 'done', statusCode: 200, cleared, compacted });
+  }
+
+  repeated(call: StateCall): void {
+    this.tell(call, { outcome: 'repeated', statusCode: 200, cleared: [], compacted: [] });
+  }
+
+  /** @param body as it came: when it was wrong, the session that it names is told nevertheless */
+  refused(call: StateCall, error: unknown, body?: unknown): void {
+    const { statusCode, code } = toStateErrorBody(error);
+    const { cleared, compacted } =
+      error instanceof StateStoresFailedError ? error.result : { cleared: [], compacted: [] };
+    this.tell(call, { outcome: statusCode < 500 ? 'refused' : 'failed', statusCode, code, cleared, compacted }, body);
+  }
+
+  private tell(call: StateCall, outcome: Outcome, body?: unknown): void {
+    if (call.told) return;
+    call.told = true;
+    const { operation, principal, request, startedAt } = call;
+    const event: StateEvent = {
+      type: operation,
+      ...outcome,
+      ...(principal ? { principal: withoutCapabilities(principal) } : {}),
+      ...(request ? named(request) : sessionIn(body)),
+      durationMs: Math.round(performance.now() - startedAt),
+    };
+    this.logger.log(lineOf(event));
+    this.events.emit(event);
+  }
+}
+
+function withoutCapabilities({ userId, workspaceId }: NonNullable<StateEvent['principal']>): StateEvent['principal'] {
+  return { userId, ...(workspaceId === undefined ? {} : { workspaceId }) };
+}
+
+function named(request: StateRequest): Partial<StateEvent> {
+  const { sessionId, stores, dryRun, all, metadata } = request as ResetStateRequest;
+  return {
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(all === undefined ? {} : { all }),
+    ...(stores === undefined ? {} : { stores }),
+    ...(dryRun === undefined ? {} : { dryRun }),
+    ...(metadata === undefined ? {} : { metadata: toJsonObject(metadata, 'metadata') }),
+  };
+}
+
+function sessionIn(body: unknown): Partial<StateEvent> {
+  const { sessionId } = (body ?? {}) as JsonObject;
+  return isId(sessionId) ? { sessionId } : {};
+}
+
+function lineOf({ type, outcome, code, sessionId, all, principal, durationMs }: StateEvent): string {
+  const what = sessionId === undefined ? (all ? 'all sessions' : 'no session') : `session ${hashed(sessionId)}`;
+  const who = principal ? `user ${hashed(principal.userId)}` : 'an unknown user';
+  return `${type} of ${what} by ${who}: ${outcome}${code === undefined ? '' : ` (${code})`}, ${durationMs} ms.`;
+}

@@ -1,0 +1,38 @@
+import { type IncomingHttpHeaders } from 'node:http';
+import { type StateOperation } from '../../state/state-report.js';
+import { type StateRequest } from '../../state/state-request.js';
+import { type Principal } from '../principal.js';
+import { rawRequest } from '../raw-request.js';
+
+/** What of a request the control plane reads. */
+export interface StateHttpRequest {
+  readonly headers: IncomingHttpHeaders;
+  readonly body?: unknown;
+  readonly method: string;
+  readonly url: string;
+  /** Express: the address before routers shortened it. */
+  readonly originalUrl?: string;
+}
+
+/** What is known of a request while it is answered. */
+export interface StateCall {
+  readonly operation: StateOperation;
+  readonly startedAt: number;
+  principal?: Principal;
+  /** Once its body was found to be right. */
+  request?: StateRequest;
+  /** Whether the audit has it. */
+  told: boolean;
+}
+
+const calls = new WeakMap<object, StateCall>();
+
+/** @returns what is known of it, from its first call on */
+export function callOf(request: object, operation: StateOperation): StateCall {
+  const raw = rawRequest(request);
+  const known = calls.get(raw);
+  if (known) return known;
+  const call: StateCall = { operation, startedAt: performance.now(), told: false };
+  calls.set(raw, call);
+  return call;
+}

@@ -1,0 +1,70 @@
+import { toJson } from '../../common/json.js';
+import { SessionNotFoundError } from '../../session/session.errors.js';
+import { type SessionStore } from '../../session/session-store.service.js';
+import { type SessionStateService } from '../../state/session-state.service.js';
+import { type StateOperation, type StateOperationResult } from '../../state/state-report.js';
+import { type StateRequest } from '../../state/state-request.js';
+import { UnauthenticatedError } from '../http.errors.js';
+import { type Principal } from '../principal.js';
+import { readRequest } from './read-request.js';
+import { type KeyedResult, type RequestKeys, requestKeyOf } from './request-keys.js';
+import { assertAllowed, mayTouch } from './state-access.js';
+import { type StateAudit } from './state-audit.js';
+import { callOf, type StateCall, type StateHttpRequest } from './state-call.js';
+import { StateStoresFailedError } from './state-http.errors.js';
+
+/**
+ * The way of a request to the control plane, once the guards let it in: its body, what it takes, whose session it is, whether it was
+ * done before; then it is done, and told of.
+ */
+export class StateCalls {
+  constructor(
+    private readonly state: SessionStateService,
+    private readonly sessions: SessionStore,
+    private readonly keys: RequestKeys,
+    private readonly audit: StateAudit,
+  ) {}
+
+  async answer(operation: StateOperation, request: StateHttpRequest): Promise<StateOperationResult> {
+    const call = callOf(request, operation);
+    try {
+      const { result, repeated } = await this.handle(call, request);
+      if (repeated) this.audit.repeated(call);
+      else this.audit.done(call, result);
+      return result;
+    } catch (error) {
+      this.audit.refused(call, error, request.body);
+      throw error;
+    }
+  }
+
+  private async handle(call: StateCall, http: StateHttpRequest): Promise<KeyedResult> {
+    const { operation, principal } = call;
+    if (!principal) throw new UnauthenticatedError();
+    const request = readRequest(operation, http);
+    call.request = request;
+    const key = requestKeyOf(http);
+    assertAllowed(principal, operation, request);
+    await this.assertSession(principal, request);
+
+    const act = (): Promise<StateOperationResult> => this.act(operation, request);
+    if (key === undefined) return { result: await act(), repeated: false };
+    const keyed = { principal, key, content: toJson({ operation, request: { ...request } }, 'request') };
+    if (operation !== 'describe') return this.keys.once(keyed, act);
+    await this.keys.bind(keyed);
+    return { result: await act(), repeated: false };
+  }
+
+  /** Somebody else's and an unknown one are the same to who asks. */
+  private async assertSession(principal: Principal, { sessionId }: StateRequest): Promise<void> {
+    if (sessionId === undefined) return;
+    const session = await this.sessions.get(sessionId);
+    if (!session || !mayTouch(principal, session)) throw new SessionNotFoundError(sessionId);
+  }
+
+  private async act(operation: StateOperation, request: StateRequest): Promise<StateOperationResult> {
+    const result = await this.state[operation](request);
+    if (result.errors.length > 0) throw new StateStoresFailedError(result);
+    return result;
+  }
+}

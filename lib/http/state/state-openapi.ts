@@ -1,0 +1,144 @@
+import { applyDecorators } from '@nestjs/common';
+import { optionalPeer } from '../../common/load-peer.js';
+import { type StateOperation } from '../../state/state-report.js';
+import { COMPACTION_STRATEGIES } from '../../state/state-request.js';
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** As much of @nestjs/swagger as is needed. */
+interface Swagger {
+  readonly ApiTags: (tag: string) => MethodDecorator;
+  readonly ApiOperation: (options: Schema) => MethodDecorator;
+  readonly ApiHeader: (options: Schema) => MethodDecorator;
+  readonly ApiBody: (options: Schema) => MethodDecorator;
+  readonly ApiResponse: (options: Schema) => MethodDecorator;
+}
+
+const text = (description: string): Schema => ({ type: 'string', description });
+const flag = (description: string): Schema => ({ type: 'boolean', description });
+const count = (minimum: number, description: string): Schema => ({ type: 'integer', minimum, description });
+const anything = (description: string): Schema => ({ type: 'object', additionalProperties: true, description });
+const listOf = (items: Schema, description?: string): Schema => ({ type: 'array', items, description });
+const object = (properties: Schema, required: readonly string[] = Object.keys(properties)): Schema => ({
+  type: 'object',
+  properties,
+  ...(required.length === 0 ? {} : { required }),
+});
+const NAME: Schema = { type: 'string' };
+
+const COMMON = {
+  sessionId: { type: 'string', minLength: 1, maxLength: 200, description: 'Whose state.' },
+  stores: { ...listOf(NAME, 'Names of modules. Default: all that are enabled.'), minItems: 1, maxItems: 100 },
+  metadata: anything('Yours: the result has it again, and so has the audit.'),
+  dryRun: flag('Says what would be done, and does nothing.'),
+};
+
+/** What each operation takes. */
+export const REQUEST_SCHEMAS: Readonly<Record<StateOperation, Schema>> = {
+  describe: body({
+    ...COMMON,
+    includeData: flag('A page of what the modules hold, redacted. Only of a session.'),
+    limit: { ...count(1, 'Items of a page, of each module; default 50. Only with includeData.'), maximum: 200 },
+    after: text('The next of a module’s page before; names that one module in stores.'),
+  }),
+  reset: body({ ...COMMON, all: flag('In place of a sessionId: of every session.') }),
+  compact: body(
+    {
+      ...COMMON,
+      strategy: { type: 'string', enum: COMPACTION_STRATEGIES, default: 'recent' },
+      maxMessages: count(1, 'recent: messages that stay; default 20.'),
+      maxTokens: count(1, 'tokens: what the messages that stay may take; default 8,000.'),
+      preserveRecent: count(0, 'The last messages, which stay in any case; default 6, recent 1.'),
+      summaryMaxTokens: count(1, 'summary: the limit that the summarizer is given.'),
+    },
+    ['sessionId'],
+  ),
+};
+
+const STORE_ERROR = object({ store: NAME, code: NAME, message: NAME, retryAfterMs: count(1, 'Milliseconds.') }, [
+  'store',
+  'code',
+  'message',
+]);
+
+export const RESULT_SCHEMA = object({
+  operation: NAME,
+  sessionId: { type: 'string', nullable: true },
+  stores: listOf(
+    object(
+      {
+        name: NAME,
+        enabled: flag('Whether the module is there.'),
+        exists: flag('Whether it has something of the session; absent where no session was named.'),
+        itemCount: count(0, 'As it is afterwards.'),
+        messageCount: count(0, 'As it is afterwards.'),
+        cleared: flag('True only when something was there and is gone.'),
+        compacted: flag('True only when something was shortened.'),
+        data: object({ items: listOf({}), next: text('For after; absent on the last page.') }, ['items']),
+        metadata: anything('What else the module says.'),
+        error: STORE_ERROR,
+      },
+      ['name', 'enabled', 'cleared', 'compacted', 'metadata'],
+    ),
+  ),
+  cleared: listOf(NAME, 'Modules of which something was cleared.'),
+  compacted: listOf(NAME, 'Modules of which something was compacted.'),
+  missing: listOf(NAME, 'Modules that were asked for and are not enabled.'),
+  errors: listOf(STORE_ERROR),
+  metadata: anything('The request’s.'),
+});
+
+const ERROR_SCHEMA = object(
+  {
+    statusCode: { type: 'integer' },
+    code: text('Stable.'),
+    message: NAME,
+    sessionId: NAME,
+    retryAfter: count(1, 'Seconds.'),
+    result: { ...RESULT_SCHEMA, description: 'What was done all the same, where only some of the modules failed.' },
+  },
+  ['statusCode', 'code', 'message'],
+);
+
+const SUMMARIES: Readonly<Record<StateOperation, string>> = {
+  describe: 'What the state modules hold of a session; without one: which modules there are',
+  reset: 'Clears the state of a session, or of all',
+  compact: 'Makes the conversation of a session shorter',
+};
+
+const REFUSALS: Readonly<Record<number, string>> = {
+  400: 'The body or the Idempotency-Key is wrong.',
+  401: 'Nobody is signed in.',
+  403: 'A capability is missing.',
+  404: 'There is no such session, or it is somebody else’s.',
+  409: 'Somebody else is at it. Send it again later.',
+  413: 'The body is too large.',
+  415: 'The body is not JSON.',
+  422: 'The Idempotency-Key belongs to another request.',
+  503: 'The store is not available. Send it again later.',
+};
+
+/** Describes a handler to @nestjs/swagger, where that is installed. */
+export function describedAs(operation: StateOperation): MethodDecorator {
+  const swagger = optionalPeer('@nestjs/swagger') as Swagger | null;
+  if (!swagger) return applyDecorators();
+  const { ApiTags, ApiOperation, ApiHeader, ApiBody, ApiResponse } = swagger;
+  return applyDecorators(
+    ApiTags('state'),
+    ApiOperation({ summary: SUMMARIES[operation], operationId: `${operation}State` }),
+    ApiHeader({
+      name: 'Idempotency-Key',
+      required: false,
+      description: 'Of 1 to 255 visible ASCII characters. The same request sent again with it is not done again.',
+    }),
+    ApiBody({ schema: REQUEST_SCHEMAS[operation] }),
+    ApiResponse({ status: 200, description: 'Done.', schema: RESULT_SCHEMA }),
+    ...Object.entries(REFUSALS).map(([status, description]) =>
+      ApiResponse({ status: Number(status), description, schema: ERROR_SCHEMA }),
+    ),
+  );
+}
+
+function body(properties: Schema, required: readonly string[] = []): Schema {
+  return { ...object(properties, required), additionalProperties: false };
+}

@@ -1,0 +1,23 @@
+import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import { type StateOperation } from '../../state/state-report.js';
+import { PRINCIPAL_RESOLVER } from '../../sessions.tokens.js';
+import { UnauthenticatedError } from '../http.errors.js';
+import { type PrincipalResolver } from '../principal.js';
+import { assertCapability } from './state-access.js';
+import { callOf } from './state-call.js';
+
+/** After the application's guards: who asks, and whether they may do such a thing at all (STA-25). The store is not asked. */
+@Injectable()
+export class StateGuard implements CanActivate {
+  constructor(@Inject(PRINCIPAL_RESOLVER) private readonly principal: PrincipalResolver) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const operation = context.getHandler().name as StateOperation;
+    const call = callOf(context.switchToHttp().getRequest<object>(), operation);
+    const principal = await this.principal(context);
+    if (!principal) throw new UnauthenticatedError();
+    call.principal = principal;
+    assertCapability(principal, `state.${operation}`);
+    return true;
+  }
+}

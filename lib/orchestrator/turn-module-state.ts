@@ -1,0 +1,196 @@
+import { checkInput } from '../common/check-input.js';
+import { assertId, assertName, mintId } from '../common/ids.js';
+import { deepFreeze, type JsonValue, stringifyWithin, toJson, toJsonObject } from '../common/json.js';
+import { InvalidInputError } from '../common/sessions.error.js';
+import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
+import { StateModuleDisabledError } from '../state/state.errors.js';
+import { type StateModuleName } from '../state/state-module.js';
+import { TaskNotFoundError, TaskTransitionError } from '../state/task.errors.js';
+import { statesAfter, TASK_STATES, type TaskState } from '../state/task.js';
+import { type ToolChange } from '../state/tool-entry.js';
+import { ToolEntryOptions } from '../state/tool-state.js';
+import {
+  type TurnFlowState,
+  type TurnModules,
+  type TurnTask,
+  type TurnTaskState,
+  type TurnToolEntryOptions,
+  type TurnToolState,
+} from './turn-context.js';
+import { type TurnSteps } from './turn-steps.js';
+
+/** The modules of the package as this process has them. */
+export interface ModuleRules {
+  readonly enabled: readonly string[];
+  /** Of one value as JSON. */
+  readonly maxBytes: number;
+}
+
+/** The session's state modules in one attempt of a turn: what is written goes into its journal. */
+export class TurnModuleState implements TurnModules {
+  private readonly writer: ModuleWriter;
+
+  constructor(
+    private readonly sessionId: string,
+    private readonly journal: ModuleJournal,
+    private readonly rules: ModuleRules,
+    memo: TurnSteps,
+  ) {
+    this.writer = new ModuleWriter(journal, rules, memo);
+  }
+
+  get tools(): TurnToolState {
+    this.assertEnabled('tools');
+    return new ToolsOfTurn(this.journal, this.writer);
+  }
+
+  get task(): TurnTaskState {
+    this.assertEnabled('task');
+    return new TasksOfTurn(this.sessionId, this.journal, this.writer);
+  }
+
+  get flow(): TurnFlowState {
+    this.assertEnabled('flow');
+    return new FlowsOfTurn(this.journal, this.writer);
+  }
+
+  private assertEnabled(module: StateModuleName): void {
+    const { enabled } = this.rules;
+    if (!enabled.includes(module)) throw new StateModuleDisabledError(module, enabled);
+  }
+}
+
+class ToolsOfTurn implements TurnToolState {
+  constructor(
+    private readonly journal: ModuleJournal,
+    private readonly writer: ModuleWriter,
+  ) {}
+
+  async get<T = JsonValue>(tool: string, key: string): Promise<T | undefined> {
+    assertPlace(tool, key);
+    const entry = await this.journal.tool(tool, key);
+    return entry ? (deepFreeze(entry.value) as T) : undefined;
+  }
+
+  set(tool: string, key: string, value: unknown, options: TurnToolEntryOptions = {}): void {
+    const { secret = false, ...life } = given(options);
+    this.add(tool, key, { type: 'set', value: this.writer.json(value, 'value'), secret, ...life });
+  }
+
+  patch(tool: string, key: string, patch: object, options: TurnToolEntryOptions = {}): void {
+    const { maxBytes } = this.writer;
+    const merged = toJsonObject(patch, 'patch');
+    stringifyWithin(merged, maxBytes, 'The patch');
+    this.add(tool, key, { type: 'patch', patch: merged, maxBytes, ...given(options) });
+  }
+
+  increment(tool: string, key: string, by = 1, options: TurnToolEntryOptions = {}): void {
+    if (!Number.isFinite(by)) throw new InvalidInputError('by', 'must be a finite number.');
+    this.add(tool, key, { type: 'increment', by, ...given(options) });
+  }
+
+  delete(tool: string, key: string): void {
+    this.add(tool, key, { type: 'delete' });
+  }
+
+  private add(tool: string, key: string, change: ToolChange): void {
+    assertPlace(tool, key);
+    this.writer.add(`tools.${change.type}`, { module: 'tools', tool, key, change });
+  }
+}
+
+class TasksOfTurn implements TurnTaskState {
+  constructor(
+    private readonly sessionId: string,
+    private readonly journal: ModuleJournal,
+    private readonly writer: ModuleWriter,
+  ) {}
+
+  async get(id: string): Promise<TurnTask | null> {
+    assertId(id, 'taskId');
+    const task = await this.journal.task(id);
+    return task && deepFreeze({ id, state: task.state, flowState: task.flowState });
+  }
+
+  create(flowState: unknown = null): string {
+    const id = mintId();
+    const change = { type: 'create', flowState: this.writer.json(flowState, 'flowState'), mark: mintId() } as const;
+    this.writer.add('task.create', { module: 'task', id, change });
+    return id;
+  }
+
+  async transition(id: string, to: TaskState, flowState?: unknown): Promise<void> {
+    this.writer.assertOutside('task.transition');
+    if (!TASK_STATES.includes(to)) throw new InvalidInputError('to', `must be one of ${TASK_STATES.join(', ')}.`);
+    const task = await this.get(id);
+    if (!task) throw new TaskNotFoundError(this.sessionId, id);
+    const { state: from } = task;
+    if (!statesAfter(from).includes(to)) throw new TaskTransitionError(this.sessionId, id, from, to);
+    const given = flowState === undefined ? {} : { flowState: this.writer.json(flowState, 'flowState') };
+    const change = { type: 'transition', from, to, mark: mintId(), ...given } as const;
+    this.writer.add('task.transition', { module: 'task', id, change });
+  }
+
+  async setFlowState(id: string, flowState: unknown): Promise<void> {
+    this.writer.assertOutside('task.setFlowState');
+    if (!(await this.get(id))) throw new TaskNotFoundError(this.sessionId, id);
+    const change = { type: 'flow-state', flowState: this.writer.json(flowState, 'flowState') } as const;
+    this.writer.add('task.setFlowState', { module: 'task', id, change });
+  }
+}
+
+class FlowsOfTurn implements TurnFlowState {
+  constructor(
+    private readonly journal: ModuleJournal,
+    private readonly writer: ModuleWriter,
+  ) {}
+
+  async load<T = JsonValue>(flow: string): Promise<T | undefined> {
+    assertName(flow, 'flow');
+    const stored = await this.journal.flow(flow);
+    return stored ? (deepFreeze(stored.checkpoint) as T) : undefined;
+  }
+
+  save(flow: string, checkpoint: unknown): void {
+    assertName(flow, 'flow');
+    const change = { type: 'save', checkpoint: this.writer.json(checkpoint, 'checkpoint') } as const;
+    this.writer.add('flow.save', { module: 'flow', flow, change });
+  }
+}
+
+class ModuleWriter {
+  readonly maxBytes: number;
+
+  constructor(
+    private readonly journal: ModuleJournal,
+    { maxBytes }: ModuleRules,
+    private readonly memo: TurnSteps,
+  ) {
+    this.maxBytes = maxBytes;
+  }
+
+  add(call: string, write: ModuleWrite): void {
+    this.assertOutside(call);
+    this.journal.add(write);
+  }
+
+  assertOutside(call: string): void {
+    this.memo.assertOutside(`turn.modules.${call}`, 'return what is to be written from the step, and write it after');
+  }
+
+  /** A copy. @throws StateSerializationError, TooLargeError */
+  json(value: unknown, path: string): JsonValue {
+    const copy = toJson(value, path);
+    stringifyWithin(copy, this.maxBytes, path);
+    return copy;
+  }
+}
+
+function given(options: TurnToolEntryOptions): TurnToolEntryOptions {
+  return { ...checkInput(ToolEntryOptions, options, 'options') };
+}
+
+function assertPlace(tool: string, key: string): void {
+  assertName(tool, 'tool');
+  assertName(key, 'key');
+}

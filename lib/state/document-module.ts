@@ -1,0 +1,35 @@
+import { type JsonValue } from '../common/json.js';
+import { eachDocument, listDocuments } from './state-data.js';
+import { type StateDataPage, type StateDescription, type StateInspection } from './state-module.js';
+import { type StateEntry, type StateSelection, type StateStore } from './state.store.js';
+
+export interface DocumentModuleParts {
+  readonly store: StateStore;
+  /** Which documents are the items. */
+  readonly items: Omit<StateSelection, 'sessionId'>;
+  /** An item as a description shows it; `null`: it does not. */
+  readonly show: (sessionId: string, entry: StateEntry) => JsonValue | null;
+  /** What an item gives to an export. */
+  readonly exported: (sessionId: string, entry: StateEntry) => AsyncIterable<JsonValue> | Iterable<JsonValue>;
+}
+
+/** A module that keeps a document for each of its items, as the control plane sees it. */
+export class DocumentModule implements StateInspection {
+  constructor(private readonly parts: DocumentModuleParts) {}
+
+  async describe(sessionId: string, page?: StateDataPage): Promise<StateDescription> {
+    const { store, items, show } = this.parts;
+    const selection = { ...items, sessionId };
+    const itemCount = await store.count(selection);
+    const found = { exists: itemCount > 0, itemCount };
+    if (!page) return found;
+    const { items: entries, next } = await listDocuments(store, selection, page);
+    const shown = entries.flatMap((entry) => show(sessionId, entry) ?? []);
+    return { ...found, data: { items: shown, ...(next === undefined ? {} : { next }) } };
+  }
+
+  async *export(sessionId: string): AsyncGenerator<JsonValue, void> {
+    const { store, items, exported } = this.parts;
+    for await (const entry of eachDocument(store, { ...items, sessionId })) yield* exported(sessionId, entry);
+  }
+}

@@ -1,0 +1,180 @@
+import { inGroups } from '../common/in-groups.js';
+import {
+  applyFlowChange,
+  archiveChanges,
+  type FlowChange,
+  flowName,
+  flowStateChange,
+  FOLD_FLOW_AT,
+  type StoredCheckpoint,
+} from './flow-change.js';
+import { type ApplyEntry, FOLD_AT, foldedBy, foldOf, valueOf } from './module-document.js';
+import {
+  type StateChange,
+  type StateDocument,
+  type StateFold,
+  type StateName,
+  type StateStore,
+} from './state.store.js';
+import { applyTaskChange, type StoredTask, type TaskChange, taskName, taskStateChanges } from './task-change.js';
+import {
+  applyToolChange,
+  type StoredToolEntry,
+  type ToolChange,
+  toolEntryName,
+  toolStateChange,
+} from './tool-entry.js';
+
+/** Documents. */
+const READ_AT_ONCE = 20;
+
+/** A change that a turn makes of a module's state. JSON, so that it can be kept with what else the turn has done. */
+export type ModuleWrite =
+  | { readonly module: 'tools'; readonly tool: string; readonly key: string; readonly change: ToolChange }
+  | { readonly module: 'task'; readonly id: string; readonly change: TaskChange }
+  | { readonly module: 'flow'; readonly flow: string; readonly change: FlowChange };
+
+/**
+ * What one attempt of a turn reads of the session's modules, and writes to them: seen by its own reads at once, stored by the
+ * turn's settlement or not at all. A document is read once.
+ */
+export class ModuleJournal {
+  private readonly writes: ModuleWrite[] = [];
+  private readonly documents = new Map<string, Promise<StateDocument | null>>();
+
+  constructor(
+    private readonly store: Pick<StateStore, 'get'>,
+    private readonly sessionId: string,
+  ) {}
+
+  add(write: ModuleWrite): void {
+    this.writes.push(write);
+  }
+
+  get isEmpty(): boolean {
+    return this.writes.length === 0;
+  }
+
+  /** A place in what was written. */
+  mark(): number {
+    return this.writes.length;
+  }
+
+  since(mark: number): readonly ModuleWrite[] {
+    return this.writes.slice(mark);
+  }
+
+  /** Writes again what an earlier attempt has written, which is not run again. */
+  replay(writes: readonly ModuleWrite[]): void {
+    this.writes.push(...writes);
+  }
+
+  async tool(tool: string, key: string): Promise<StoredToolEntry | null> {
+    const document = await this.read(toolEntryName(tool, key));
+    return meaning<StoredToolEntry, ToolChange>(document, this.toolChanges(tool, key), applyToolChange);
+  }
+
+  async task(id: string): Promise<StoredTask | null> {
+    const document = await this.read(taskName(id));
+    return meaning(document, this.taskChanges(id), applyTaskChange);
+  }
+
+  async flow(flow: string): Promise<StoredCheckpoint | null> {
+    const document = await this.read(flowName(flow));
+    return meaning(document, this.flowChanges(flow), applyFlowChange);
+  }
+
+  /** For the settlement. Reads the documents that were only written, so that none of them grows without end. */
+  async changes(): Promise<StateChange[]> {
+    const firsts = new Map<string, ModuleWrite>();
+    for (const write of this.writes) {
+      const place = JSON.stringify(nameOf(write));
+      if (!firsts.has(place)) firsts.set(place, write);
+    }
+    return (await inGroups([...firsts.values()], READ_AT_ONCE, (write) => this.changesOf(write))).flat();
+  }
+
+  /** All changes of the document that a write is of. */
+  private async changesOf(write: ModuleWrite): Promise<readonly StateChange[]> {
+    const document = await this.read(nameOf(write));
+    switch (write.module) {
+      case 'tools': {
+        const { tool, key } = write;
+        return [folded(toolStateChange(tool, key, this.toolChanges(tool, key)), document, applyToolChange)];
+      }
+      case 'task': {
+        const known = meaning<StoredTask, TaskChange>(document, [], applyTaskChange);
+        const [change, ...marks] = taskStateChanges(write.id, this.taskChanges(write.id), known);
+        return [folded(change, document, applyTaskChange), ...marks];
+      }
+      case 'flow': {
+        // Of several checkpoints of one turn, the last one is a version.
+        const change = flowStateChange(write.flow, this.flowChanges(write.flow).slice(-1));
+        const fold = document && foldOf(document, applyFlowChange, FOLD_FLOW_AT);
+        return fold
+          ? [...archiveChanges(write.flow, document, foldedBy(document, fold)), withFold(change, fold)]
+          : [change];
+      }
+    }
+  }
+
+  private toolChanges(tool: string, key: string): ToolChange[] {
+    return this.writes.flatMap((write) =>
+      write.module === 'tools' && write.tool === tool && write.key === key ? write.change : [],
+    );
+  }
+
+  private taskChanges(id: string): TaskChange[] {
+    return this.writes.flatMap((write) => (write.module === 'task' && write.id === id ? write.change : []));
+  }
+
+  private flowChanges(flow: string): FlowChange[] {
+    return this.writes.flatMap((write) => (write.module === 'flow' && write.flow === flow ? write.change : []));
+  }
+
+  private read(name: StateName): Promise<StateDocument | null> {
+    const place = JSON.stringify(name);
+    let document = this.documents.get(place);
+    if (!document) {
+      document = this.store.get({ ...name, sessionId: this.sessionId });
+      this.documents.set(place, document);
+      document.catch(() => this.documents.delete(place));
+    }
+    return document;
+  }
+}
+
+function nameOf(write: ModuleWrite): StateName {
+  switch (write.module) {
+    case 'tools':
+      return toolEntryName(write.tool, write.key);
+    case 'task':
+      return taskName(write.id);
+    case 'flow':
+      return flowName(write.flow);
+  }
+}
+
+/** What a document means with changes that it does not have yet. */
+function meaning<Value, Change>(
+  document: StateDocument | null,
+  changes: readonly Change[],
+  apply: ApplyEntry<Value, Change>,
+): Value | null {
+  // The store says when it was, once it is stored.
+  const now = new Date().toISOString();
+  return changes.reduce((value, change) => apply(value, change, now), document && valueOf(document, apply));
+}
+
+function folded<Value, Change>(
+  change: StateChange,
+  document: StateDocument | null,
+  apply: ApplyEntry<Value, Change>,
+): StateChange {
+  const fold = document && foldOf<Value, Change>(document, apply, FOLD_AT);
+  return fold ? withFold(change, fold) : change;
+}
+
+function withFold(change: StateChange, fold: StateFold): StateChange {
+  return { ...change, append: { ...change.append, fold } };
+}

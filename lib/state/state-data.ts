@@ -1,0 +1,84 @@
+import { isName } from '../common/ids.js';
+import { type JsonValue } from '../common/json.js';
+import { InvalidInputError } from '../common/sessions.error.js';
+import { type StateEntry, type StateQuery, type StateSelection, type StateStore } from './state.store.js';
+
+/** What was given as the place to go on from is none. HTTP 400. */
+export class InvalidCursorError extends InvalidInputError {
+  constructor() {
+    super('after', 'must be the next of a page.');
+  }
+}
+
+/** Read at once where all are. */
+const DOCUMENTS = 100;
+
+/** Of what a page is made from, as JSON. */
+const MAX_PAGE_BYTES = 1_048_576;
+
+/** A stretch of a longer list; it ends early where its items are large. */
+export interface StatePage<T> {
+  readonly items: readonly T[];
+  /** For `after` of the next page; absent on the last one. */
+  readonly next?: string;
+}
+
+/**
+ * A page of documents in the order of their places.
+ * @param after the `next` of the page before @throws InvalidCursorError when it is none
+ */
+export async function listDocuments(
+  store: Pick<StateStore, 'list'>,
+  selection: StateSelection,
+  { after, limit }: { readonly after?: string; readonly limit: number },
+): Promise<StatePage<StateEntry>> {
+  const place = after === undefined ? {} : { after: placeAfter(after) };
+  const found = await store.list({ ...selection, ...place, limit: limit + 1 });
+  const items = firstOf(found.slice(0, limit), ({ document: { value, batches } }) => [value, batches]);
+  const last = items.at(-1);
+  return found.length > items.length && last ? { items, next: JSON.stringify([last.scope, last.key]) } : { items };
+}
+
+/** As many of the first ones as a page may have; one at least, whatever it takes. @param shown what counts of an item, as JSON */
+export function firstOf<T>(items: readonly T[], shown: (item: T) => unknown): T[] {
+  let bytes = 0;
+  return items.filter((item, index) => {
+    bytes += Buffer.byteLength(JSON.stringify(shown(item)));
+    return index === 0 || bytes <= MAX_PAGE_BYTES;
+  });
+}
+
+/** All of them, page by page. */
+export async function* eachDocument(
+  store: Pick<StateStore, 'list'>,
+  selection: StateSelection,
+): AsyncGenerator<StateEntry, void> {
+  for (let place: Pick<StateQuery, 'after'> = {}; ;) {
+    const entries = await store.list({ ...selection, ...place, limit: DOCUMENTS });
+    yield* entries;
+    const last = entries.at(-1);
+    if (!last || entries.length < DOCUMENTS) return;
+    place = { after: { scope: last.scope, key: last.key } };
+  }
+}
+
+function placeAfter(after: string): { scope: string; key: string } {
+  const [scope, key, ...more] = listIn(after);
+  if (more.length > 0 || !(scope === '' || isName(scope)) || !isName(key)) {
+    throw new InvalidCursorError();
+  }
+  return { scope, key };
+}
+
+function listIn(text: string): readonly JsonValue[] {
+  try {
+    const value = JSON.parse(text) as readonly JsonValue[] | JsonValue;
+    return isList(value) ? value : [];
+  } catch {
+    return [];
+  }
+}
+
+function isList(value: JsonValue): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}

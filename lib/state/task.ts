@@ -1,0 +1,43 @@
+import { type JsonValue } from '../common/json.js';
+
+export const TASK_STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
+
+/** Where a task stands; the last three are final. */
+export type TaskState = (typeof TASK_STATES)[number];
+
+const NEXT: Readonly<Record<TaskState, readonly TaskState[]>> = {
+  submitted: ['working', 'failed', 'canceled'],
+  working: ['input-required', 'completed', 'failed', 'canceled'],
+  'input-required': ['working', 'failed', 'canceled'],
+  completed: [],
+  failed: [],
+  canceled: [],
+};
+
+/** The states that may follow. */
+export function statesAfter(state: TaskState): readonly TaskState[] {
+  return NEXT[state];
+}
+
+export interface TaskHistoryEntry {
+  readonly state: TaskState;
+  /** ISO-8601, by the store's clock: when it began. */
+  readonly at: string;
+}
+
+/** A task of a session (STA-05). */
+export interface Task {
+  readonly sessionId: string;
+  readonly id: string;
+  readonly state: TaskState;
+  /** Given to the handlers of the task's turns; `null` until something is set. */
+  readonly flowState: JsonValue;
+  /** The latest 50 states, the oldest first; the last one is `state`. */
+  readonly history: readonly TaskHistoryEntry[];
+  /** ISO-8601, by the store's clock. */
+  readonly createdAt: string;
+  /** ISO-8601: the last change. */
+  readonly updatedAt: string;
+  /** One more with every change. */
+  readonly version: number;
+}

@@ -1,0 +1,62 @@
+import 'reflect-metadata';
+import { Logger } from '@nestjs/common';
+import fc from 'fast-check';
+import { STATE_CAPABILITIES } from 'nestjs-agent-sessions';
+import { BROKEN_JSON } from './broken-json.js';
+import { checkRequest } from './check-request.js';
+import { fuzzRequest } from './requests.js';
+import { FuzzTarget, PLATFORMS } from './target.js';
+
+const RUNS = 1000;
+
+beforeAll(() => void Logger.overrideLogger(false));
+afterAll(() => void Logger.overrideLogger(true));
+
+describe.each(PLATFORMS)('any request to the control plane on %s', (platform) => {
+  let target: FuzzTarget;
+
+  beforeAll(async () => {
+    target = await FuzzTarget.start(platform);
+  });
+
+  afterAll(() => target.close());
+
+  it('STA-26 is refused without a 5xx and without a change, or changes what it may', async () => {
+    const statuses = new Set<number>();
+
+    await fc.assert(
+      fc.asyncProperty(fuzzRequest, async (request) => {
+        statuses.add(await checkRequest(target, request));
+      }),
+      { numRuns: RUNS },
+    );
+
+    expect([...statuses]).toEqual(expect.arrayContaining([200, 400, 401, 403, 404, 422]));
+  }, 120_000);
+
+  it.each(['describe', 'reset', 'compact'])(
+    'STA-20 bodies that are no JSON are refused, and none of the corpus does harm: %s',
+    async (operation) => {
+      const headers = {
+        'x-user-id': 'ann',
+        'x-capabilities': STATE_CAPABILITIES.join(' '),
+        'content-type': 'application/json',
+      };
+      for (const text of BROKEN_JSON) {
+        const body = text.replaceAll('ID', 'ID0');
+        const status = await checkRequest(target, { method: 'POST', path: `/state/${operation}`, headers, body });
+        if (!isJson(text)) expect([text, status]).not.toEqual([text, 200]);
+      }
+    },
+  );
+});
+
+function isJson(text: string): boolean {
+  try {
+    // Parsers may skip a byte order mark.
+    JSON.parse(text.replace('\ufeff', ''));
+    return true;
+  } catch {
+    return false;
+  }
+}

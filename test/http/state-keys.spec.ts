@@ -1,0 +1,373 @@
+import 'reflect-metadata';
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import {
+  type DocumentStore,
+  type SessionsAdapter,
+  SessionStateService,
+  type StateOperationResult,
+} from 'nestjs-agent-sessions';
+import { RequestKeys } from '../../lib/http/state/request-keys.js';
+import { RequestInProgressError, RequestKeyConflictError } from '../../lib/http/state/state-http.errors.js';
+import { gate, LASTING_STORES, rejection } from '../support/running-application.js';
+import { eventually } from '../support/eventually.js';
+import { PLATFORMS } from './http-app.js';
+import { fill, filled, OPERATOR, type StateApp, stateApp } from './state-app.js';
+
+const RESULT: StateOperationResult = {
+  operation: 'reset',
+  sessionId: 's1',
+  stores: [],
+  cleared: ['tools'],
+  compacted: [],
+  missing: [],
+  errors: [],
+  metadata: { note: 'NUL \u0000, lone \ud83d surrogate' },
+};
+const ann = { userId: 'ann' };
+const asked = (key: string, content = '{}', principal: { userId: string; workspaceId?: string } = ann) => ({
+  principal,
+  key,
+  content,
+});
+
+beforeAll(() => void Logger.overrideLogger(false));
+afterAll(() => void Logger.overrideLogger(true));
+
+describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
+  let adapters: SessionsAdapter[];
+
+  beforeAll(async () => {
+    const open = create();
+    adapters = [open(), open()];
+    for (const adapter of adapters) await adapter.init?.();
+  });
+
+  afterAll(async () => {
+    for (const adapter of adapters) await adapter.close?.();
+  });
+
+  it('STA-27 does it once, and gives the result again, also in another process', async () => {
+    let done = 0;
+    const act = async (): Promise<StateOperationResult> => {
+      done += 1;
+      return RESULT;
+    };
+    const [one, two] = adapters.map(({ state }) => new RequestKeys(state));
+
+    expect(await one.once(asked('k1'), act)).toEqual({ result: RESULT, repeated: false });
+    expect(await one.once(asked('k1'), act)).toEqual({ result: RESULT, repeated: true });
+    expect(await two.once(asked('k1'), act)).toEqual({ result: RESULT, repeated: true });
+    expect(done).toBe(1);
+  });
+
+  it('STA-27 refuses the key with other content, and knows nothing of other people’s keys', async () => {
+    const [one, two] = adapters.map(({ state }) => new RequestKeys(state));
+    const act = async () => RESULT;
+    await one.once(asked('k2', 'a'), act);
+
+    await rejection(two.once(asked('k2', 'b'), act), RequestKeyConflictError);
+    await rejection(two.bind(asked('k2', 'b')), RequestKeyConflictError);
+    expect(await two.once(asked('k2', 'b', { userId: 'bob' }), act)).toMatchObject({ repeated: false });
+    expect(await two.once(asked('k2', 'b', { userId: 'ann', workspaceId: 'w' }), act)).toMatchObject({
+      repeated: false,
+    });
+  });
+
+  it('STA-27 of those that come at once in two processes, one does it', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      let done = 0;
+      const act = async (): Promise<StateOperationResult> => {
+        done += 1;
+        await delay(2);
+        return RESULT;
+      };
+      const racers = Array.from({ length: 8 }, (_, index) => new RequestKeys(adapters[index % 2].state));
+
+      const outcomes = await Promise.allSettled(racers.map((keys) => keys.once(asked(`race-${round}`), act)));
+
+      expect(done).toBe(1);
+      for (const outcome of outcomes) {
+        if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(RequestInProgressError);
+        else expect(outcome.value.result).toEqual(RESULT);
+      }
+      expect(outcomes.filter((one) => one.status === 'fulfilled' && !one.value.repeated)).toHaveLength(1);
+    }
+  });
+
+  it('STA-27 a key is held as long as the work goes on, however long that is', async () => {
+    const [one, two] = adapters.map(({ state }) => new RequestKeys(state, 300));
+    const work = gate();
+    const first = one.once(asked('long'), async () => {
+      await work.pass();
+      return RESULT;
+    });
+    // Three times as long as a reservation lasts.
+    for (let tries = 0; tries < 9; tries += 1) {
+      await delay(100);
+      const refused = await rejection(
+        two.once(asked('long'), async () => RESULT),
+        RequestInProgressError,
+      );
+      expect(refused.retryAfterMs).toBe(1000);
+    }
+
+    work.open();
+
+    expect(await first).toMatchObject({ repeated: false });
+    expect(await two.once(asked('long'), async () => RESULT)).toMatchObject({ repeated: true });
+  });
+
+  it('STA-27 who slept while its reservation lapsed does nothing to the next one’s, and the third waits for that', async () => {
+    const [one, two] = adapters.map(({ state }) => state);
+    const asleep = sleeper(one);
+    const works = [gate(), gate()];
+    const begun = [gate(), gate()];
+    const work = (index: number) => async (): Promise<StateOperationResult> => {
+      begun[index].open();
+      await works[index].pass();
+      if (index === 0) throw new Error('The sleeper failed.');
+      return { ...RESULT, cleared: [`by ${index}`] };
+    };
+    const first = new RequestKeys(asleep.store, 300).once(asked('three'), work(0));
+    await begun[0].pass();
+    asleep.sleep();
+    const keys = new RequestKeys(two, 300);
+    const second = eventually(() => keys.once(asked('three'), work(1)).catch(() => null));
+    await begun[1].pass();
+
+    // It wakes up, renews, and ends: none of it is done to what is the second one's.
+    asleep.wake();
+    await delay(200);
+    works[0].open();
+    await rejection(first, Error);
+    await rejection(
+      keys.once(asked('three'), () => Promise.reject(new Error('A third one did it.'))),
+      RequestInProgressError,
+    );
+    works[1].open();
+
+    const done = { ...RESULT, cleared: ['by 1'] };
+    expect(await second).toEqual({ result: done, repeated: false });
+    expect(await keys.once(asked('three'), async () => RESULT)).toEqual({ result: done, repeated: true });
+  });
+
+  it('STA-27 who slept, and is done late, does not give its result to the next one’s request', async () => {
+    const [one, two] = adapters.map(({ state }) => state);
+    const asleep = sleeper(one);
+    const work = gate();
+    const begun = gate();
+    const first = new RequestKeys(asleep.store, 300).once(asked('late'), async () => {
+      begun.open();
+      await work.pass();
+      return { ...RESULT, cleared: ['late'] };
+    });
+    await begun.pass();
+    asleep.sleep();
+    const keys = new RequestKeys(two, 300);
+    await eventually(() => keys.once(asked('late'), async () => RESULT).catch(() => null));
+    asleep.wake();
+    work.open();
+
+    expect(await first).toMatchObject({ result: { cleared: ['late'] } });
+    expect(await keys.once(asked('late'), async () => RESULT)).toEqual({ result: RESULT, repeated: true });
+  });
+
+  it('STA-27 the key of a process that died is free after a while', async () => {
+    const dying = mortal(adapters[0].state);
+    const reached = gate();
+    const end = gate();
+    const first = new RequestKeys(dying.store, 300).once(asked('dead'), async () => {
+      reached.open();
+      await end.pass();
+      return RESULT;
+    });
+    await reached.pass();
+    dying.die();
+    const keys = new RequestKeys(adapters[1].state, 300);
+    const again = () => keys.once(asked('dead'), async () => RESULT);
+
+    await rejection(again(), RequestInProgressError);
+    const done = await eventually(() => again().catch(() => null));
+
+    expect(done).toEqual({ result: RESULT, repeated: false });
+    end.open();
+    await first;
+  });
+
+  it('STA-27 what fails is not kept: the key is free at once', async () => {
+    const keys = new RequestKeys(adapters[0].state);
+    const failing = keys.once(asked('failing'), () => Promise.reject(new Error('It broke.')));
+
+    expect((await rejection(failing, Error)).message).toBe('It broke.');
+    await eventually(() => keys.once(asked('failing'), async () => RESULT).catch(() => null));
+  });
+
+  it('STA-27 a result that cannot be kept is given all the same', async () => {
+    const { store, die } = mortal(adapters[0].state);
+    const keys = new RequestKeys(store);
+
+    const answered = await keys.once(asked('lost'), async () => {
+      die();
+      return RESULT;
+    });
+
+    expect(answered).toEqual({ result: RESULT, repeated: false });
+  });
+});
+
+describe.each(PLATFORMS)('Idempotency-Key over HTTP on $name', (platform) => {
+  let desk: StateApp;
+  let sessionId: string;
+
+  beforeAll(async () => {
+    desk = await stateApp({ platform, state: { summarize: () => 'they talked of secrets' } });
+  });
+
+  beforeEach(async () => {
+    sessionId = (await desk.session()).id;
+    await fill(desk.adapter, sessionId);
+  });
+
+  afterAll(() => desk.app.close());
+
+  const reset = (key: string, body: object = {}) =>
+    desk.post('/state/reset', { sessionId, ...body }).set('idempotency-key', key);
+
+  it('STA-27 a repeat gets the result again, and clears nothing', async () => {
+    const first = await reset('r1', { metadata: { a: 1, b: 2 } }).expect(200);
+    await fill(desk.adapter, sessionId);
+
+    // The same content, in another order.
+    const repeat = await desk
+      .post('/state/reset', { metadata: { b: 2, a: 1 }, sessionId })
+      .set('idempotency-key', 'r1')
+      .expect(200);
+
+    expect(repeat.body).toEqual(first.body);
+    expect(repeat.body).toMatchObject({ cleared: ['tools', 'flow'] });
+    expect(await filled(desk.adapter, sessionId)).toEqual([1, 1]);
+    expect(desk.events.slice(-2)).toMatchObject([
+      { outcome: 'done', cleared: ['tools', 'flow'] },
+      { outcome: 'repeated', cleared: [] },
+    ]);
+  });
+
+  it('STA-27 422 for the key with another body, or at another path', async () => {
+    await reset('r2', { stores: ['tools'] }).expect(200);
+
+    const body = await reset('r2', { stores: ['flow'] }).expect(422);
+    const path = await desk
+      .post('/state/describe', { sessionId, stores: ['tools'] })
+      .set('idempotency-key', 'r2')
+      .expect(422);
+
+    expect(body.body).toMatchObject({ statusCode: 422, code: 'IDEMPOTENCY_CONFLICT' });
+    expect(path.body).toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' });
+    expect(await filled(desk.adapter, sessionId)).toEqual([0, 1]);
+  });
+
+  it('STA-27 is checked after whose session it is: a key of another principal says nothing', async () => {
+    await reset('r3').expect(200);
+
+    await desk
+      .post('/state/reset', { sessionId }, { ...OPERATOR, userId: 'bob', capabilities: ['state.reset'] })
+      .set('idempotency-key', 'r3')
+      .expect(404);
+    const operator = await desk
+      .post('/state/reset', { sessionId, stores: ['flow'] }, OPERATOR)
+      .set('idempotency-key', 'r3')
+      .expect(200);
+    expect(operator.body).toMatchObject({ cleared: [] });
+  });
+
+  it('STA-27 a description is made anew each time: no copy of what is kept stays behind', async () => {
+    const describe = () => desk.post('/state/describe', { sessionId }).set('idempotency-key', 'r4').expect(200);
+    const before = await describe();
+    await reset('r5').expect(200);
+    const after = await describe();
+
+    expect(after.body).not.toEqual(before.body);
+    await desk
+      .post('/state/describe', { sessionId, stores: ['tools'] })
+      .set('idempotency-key', 'r4')
+      .expect(422);
+  });
+
+  it.each([[''], ['a b'], ['a, b'], ['x'.repeat(256)], ['schlüssel']])('STA-27 400 for the key %j', async (key) => {
+    const answer = await reset(key);
+
+    expect([answer.status, answer.body]).toEqual([400, expect.objectContaining({ code: 'INVALID_INPUT' })]);
+    expect(await filled(desk.adapter, sessionId)).toEqual([1, 1]);
+  });
+
+  it('STA-27 nothing of what was said is kept for a key', async () => {
+    const state = desk.app.get(SessionStateService);
+    const texts = ['the first secret', 'the second secret', 'the third secret'];
+    for (const content of texts) await state.conversation.append(sessionId, [{ role: 'user', content }]);
+    const body = { sessionId, includeData: true };
+    const describe = await desk.post('/state/describe', body).set('idempotency-key', 'd1').expect(200);
+    const compact = { sessionId, strategy: 'summary', preserveRecent: 1 };
+    const compacted = await desk.post('/state/compact', compact).set('idempotency-key', 'c1').expect(200);
+
+    expect(describe.text).toContain('the first secret');
+    expect(compacted.body).toMatchObject({ compacted: ['conversation'] });
+    const kept = await keptFor(['d1', 'c1']);
+    expect(kept).toHaveLength(4);
+    expect(JSON.stringify(kept)).not.toMatch(/secret|they talked/);
+
+    async function keptFor(keys: string[]) {
+      const ids = keys.map((key) =>
+        createHash('sha256')
+          .update(JSON.stringify(['ann', null, key]))
+          .digest('hex'),
+      );
+      const pages = ids.map((id) =>
+        desk.adapter.state.list({ namespace: 'agent-sessions:state-requests', sessionId: id, limit: 10 }),
+      );
+      return (await Promise.all(pages)).flat();
+    }
+  });
+
+  it('STA-27 a refusal leaves the key free', async () => {
+    await desk.post('/state/reset', { sessionId, other: 1 }).set('idempotency-key', 'r6').expect(400);
+    await reset('r6').expect(200);
+  });
+});
+
+/** A store of a process that can be asleep: what it asks for then is done when it wakes up. */
+function sleeper(store: DocumentStore): { readonly store: DocumentStore; sleep(): void; wake(): void } {
+  let awake = gate();
+  awake.open();
+  const proxy = new Proxy(store, {
+    get(target, method) {
+      const value: unknown = Reflect.get(target, method);
+      if (typeof value !== 'function') return value;
+      return async (...args: unknown[]): Promise<unknown> => {
+        await awake.pass();
+        return Reflect.apply(value, target, args) as unknown;
+      };
+    },
+  });
+  return { store: proxy, sleep: () => (awake = gate()), wake: () => awake.open() };
+}
+
+/** A store of which nothing is heard once its process died. */
+function mortal(store: DocumentStore): { readonly store: DocumentStore; readonly die: () => void } {
+  let dead = false;
+  const proxy = new Proxy(store, {
+    get(target, method) {
+      const value: unknown = Reflect.get(target, method);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown =>
+        dead ? Promise.reject(new Error('The process is dead.')) : Reflect.apply(value, target, args);
+    },
+  });
+  return {
+    store: proxy,
+    die: () => {
+      dead = true;
+    },
+  };
+}

@@ -1,0 +1,205 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  InvalidInputError,
+  type SessionStateService,
+  StateSerializationError,
+  TooLargeError,
+} from 'nestjs-agent-sessions';
+import { mintId } from '../../lib/common/ids.js';
+import { anyText, describeStores } from '../support/orchestration.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
+import { rejection } from '../support/running-application.js';
+import { collect, sessionState } from '../support/session-state.js';
+
+const NAMESPACE = 'agent-sessions:flow';
+
+describeStores('checkpoints of flows', (store) => {
+  let state: SessionStateService;
+  let id: string;
+
+  beforeEach(() => {
+    state = sessionState(store());
+    id = mintId();
+  });
+
+  const saveMany = async (count: number, flow = 'onboarding'): Promise<void> => {
+    for (let n = 1; n <= count; n += 1) expect(await state.flow.save(id, flow, { n })).toMatchObject({ version: n });
+  };
+  const versionsOf = async (flow = 'onboarding'): Promise<number[]> =>
+    (await state.flow.versions(id, flow)).map(({ version }) => version);
+  const range = (from: number, through: number): number[] =>
+    Array.from({ length: through - from + 1 }, (_, index) => from + index);
+
+  it('STA-06 saves a checkpoint, and loads it again', async () => {
+    const { flow: flows } = state;
+    const first = await flows.save(id, 'onboarding', { step: 1 });
+    expect(first).toEqual({ flow: 'onboarding', version: 1, checkpoint: { step: 1 }, savedAt: anyText() });
+    const second = await flows.save(id, 'onboarding', null);
+    expect(second).toMatchObject({ version: 2, checkpoint: null });
+    expect(await flows.load(id, 'onboarding')).toEqual(second);
+    expect(await flows.load(id, 'onboarding', 1)).toEqual(first);
+    expect(await flows.load(id, 'onboarding', 3)).toBeNull();
+    expect(await flows.load(id, 'Onboarding')).toBeNull();
+    expect(await flows.load(mintId(), 'onboarding')).toBeNull();
+    expect(await flows.versions(id, 'onboarding')).toEqual([first, second]);
+  });
+
+  it('STA-06 saves over the expected version only', async () => {
+    const { flow: flows } = state;
+    expect(await flows.save(id, 'f', 1, { ifVersion: 1 })).toBeNull();
+    expect(await flows.load(id, 'f')).toBeNull();
+    expect(await flows.save(id, 'f', 1, { ifVersion: 0 })).toMatchObject({ version: 1 });
+    expect(await flows.save(id, 'f', 2, { ifVersion: 0 })).toBeNull();
+    expect(await flows.save(id, 'f', 2, { ifVersion: 1 })).toMatchObject({ version: 2 });
+    expect(await versionsOf('f')).toEqual([1, 2]);
+  });
+
+  it('STA-06 keeps the last 100 versions, each as it was saved', async () => {
+    await saveMany(130);
+    expect(await versionsOf()).toEqual(range(31, 130));
+    for (const version of [31, 50, 121, 122, 129, 130]) {
+      expect(await state.flow.load(id, 'onboarding', version)).toMatchObject({ version, checkpoint: { n: version } });
+    }
+    for (const version of [1, 30, 131]) expect(await state.flow.load(id, 'onboarding', version)).toBeNull();
+    // What is older was taken away, but for what the next ones take along.
+    const kept = await store().state.count({ namespace: NAMESPACE, sessionId: id });
+    expect(kept).toBeLessThanOrEqual(101);
+    const page = await state.flow.versions(id, 'onboarding', { after: 119, limit: 5 });
+    expect(page.map(({ version, checkpoint }) => [version, checkpoint])).toEqual(
+      range(120, 124).map((n) => [n, { n }]),
+    );
+    const times = (await state.flow.versions(id, 'onboarding')).map(({ savedAt }) => savedAt);
+    expect(times).toEqual(times.toSorted());
+  });
+
+  it('STA-08 writes a checkpoint, and not all of them', async () => {
+    await saveMany(60);
+    const document = await store().state.get({ namespace: NAMESPACE, scope: '', sessionId: id, key: 'onboarding' });
+    expect(document?.batches.length).toBeLessThan(8);
+    const calls: string[] = [];
+    const counted = sessionState(recordingAdapter(store(), calls));
+    for (let n = 0; n < 60; n += 1) await counted.flow.save(id, 'onboarding', { n });
+    // One for the checkpoint, one to put it where it stays, and a few for looking after those that are too old.
+    expect(calls.length).toBeLessThan(60 * 3);
+  });
+
+  it('STA-06 has every version when a process ends between putting them aside and folding', async () => {
+    const stopping = { ...store(), state: Object.create(store().state) as ReturnType<typeof store>['state'] };
+    stopping.state.append = async (address, append) => {
+      if (append.fold) throw new Error('The process has ended.');
+      return store().state.append(address, append);
+    };
+    const interrupted = sessionState(stopping);
+    for (let n = 1; n <= 12; n += 1) await interrupted.flow.save(id, 'onboarding', { n });
+    expect(await versionsOf()).toEqual(range(1, 12));
+    for (let n = 13; n <= 20; n += 1) await state.flow.save(id, 'onboarding', { n });
+    const versions = await state.flow.versions(id, 'onboarding');
+    expect(versions.map(({ version, checkpoint }) => [version, checkpoint])).toEqual(
+      range(1, 20).map((n) => [n, { n }]),
+    );
+  });
+
+  it.each([
+    ['is deleted', (of: SessionStateService, at: string) => of.flow.delete(at, 'onboarding')],
+    ['is reset', (of: SessionStateService, at: string) => of.reset({ sessionId: at, stores: ['flow'] })],
+    [
+      'begins anew',
+      async (of: SessionStateService, at: string) => {
+        await of.reset({ sessionId: at });
+        await delay(2);
+        await of.flow.save(at, 'onboarding', 'new');
+      },
+    ],
+  ])('STA-06 leaves nothing of a flow that %s while its versions are put aside', async (_, meanwhile) => {
+    const racing = { ...store(), state: Object.create(store().state) as ReturnType<typeof store>['state'] };
+    let raced = false;
+    racing.state.append = async (address, append) => {
+      if (address.scope !== '' && !raced) {
+        raced = true;
+        await meanwhile(state, id);
+      }
+      return store().state.append(address, append);
+    };
+    const flows = sessionState(racing).flow;
+    for (let n = 1; n <= 8; n += 1) await flows.save(id, 'onboarding', { n });
+    expect(raced).toBe(true);
+    const left = await store().state.list({ namespace: NAMESPACE, sessionId: id, limit: 100 });
+    expect(left.filter(({ scope }) => scope !== '')).toEqual([]);
+    expect(await versionsOf()).toEqual(left.length === 0 ? [] : [1]);
+  });
+
+  it('STA-06 gives each of many concurrent saves a version of its own', async () => {
+    const saved = await Promise.all(range(1, 40).map((n) => state.flow.save(id, 'onboarding', { n })));
+    expect(saved.map((each) => each!.version).toSorted((a, b) => a - b)).toEqual(range(1, 40));
+    const versions = await state.flow.versions(id, 'onboarding');
+    expect(versions).toEqual(saved.toSorted((a, b) => a!.version - b!.version));
+  });
+
+  it('STA-06 lists flows with their latest checkpoint, page by page', async () => {
+    await saveMany(20, 'b');
+    await saveMany(1, 'a');
+    await saveMany(2, 'ä');
+    const first = await state.flow.list(id, { limit: 2 });
+    expect(first.items.map(({ flow, version, checkpoint }) => [flow, version, checkpoint])).toEqual([
+      ['a', 1, { n: 1 }],
+      ['b', 20, { n: 20 }],
+    ]);
+    const second = await state.flow.list(id, { limit: 2, after: first.next! });
+    expect(second.items.map(({ flow }) => flow)).toEqual(['ä']);
+    expect(second.next).toBeUndefined();
+    expect(await state.flow.list(mintId())).toEqual({ items: [] });
+  });
+
+  it('STA-06 deletes a flow with all its versions, and no other', async () => {
+    await saveMany(20);
+    await saveMany(10, 'other');
+    expect(await state.flow.delete(id, 'onboarding')).toBe(true);
+    expect(await state.flow.delete(id, 'onboarding')).toBe(false);
+    expect(await versionsOf()).toEqual([]);
+    expect(await state.flow.load(id, 'onboarding', 3)).toBeNull();
+    expect(await versionsOf('other')).toEqual(range(1, 10));
+    await saveMany(12);
+    expect(await versionsOf()).toEqual(range(1, 12));
+  });
+
+  it('STA-06 shows nothing of a flow that was deleted before in one that has its name', async () => {
+    for (let n = 1; n <= 20; n += 1) await state.flow.save(id, 'onboarding', { old: n });
+    // The process has ended before the versions went.
+    await store().state.delete({ namespace: NAMESPACE, scope: '', sessionId: id, key: 'onboarding' });
+    expect(await versionsOf()).toEqual([]);
+    expect(await state.flow.load(id, 'onboarding', 3)).toBeNull();
+    for (let n = 1; n <= 12; n += 1) {
+      await state.flow.save(id, 'onboarding', { n });
+      const versions = await state.flow.versions(id, 'onboarding');
+      expect(versions.map(({ checkpoint }) => checkpoint)).toEqual(range(1, n).map((of) => ({ n: of })));
+    }
+  });
+
+  it('STA-10 exports every version', async () => {
+    await saveMany(12);
+    const exported = await collect(state.export(id));
+    expect(exported.map(({ store: of, item }) => [of, item])).toEqual(
+      (await state.flow.versions(id, 'onboarding')).map((version) => ['flow', version]),
+    );
+  });
+
+  it('STA-06 takes checkpoints up to the limit, JSON only', async () => {
+    const { flow: flows } = sessionState(store(), { maxBytes: 10 });
+    expect(await flows.save(id, 'f', 'x'.repeat(8))).toMatchObject({ version: 1 });
+    await rejection(flows.save(id, 'f', 'x'.repeat(9)), TooLargeError);
+    await rejection(flows.save(id, 'f', new Map()), StateSerializationError);
+    expect(await versionsOf('f')).toEqual([1]);
+  });
+
+  it.each<[string, (of: SessionStateService['flow'], at: string) => Promise<unknown>]>([
+    ['an empty session id', (flows) => flows.save('', 'f', 1)],
+    ['an empty name', (flows, at) => flows.save(at, '', 1)],
+    ['a version of 0', (flows, at) => flows.load(at, 'f', 0)],
+    ['a version that is none', (flows, at) => flows.load(at, 'f', '1' as never)],
+    ['an unknown option', (flows, at) => flows.save(at, 'f', 1, { version: 1 } as never)],
+    ['a page after nothing that is a place', (flows, at) => flows.list(at, { after: '{}' })],
+  ])('STA-09 refuses %s, and writes nothing', async (_, call) => {
+    await rejection(call(state.flow, id), InvalidInputError);
+    expect(await store().state.count({ namespace: NAMESPACE, sessionId: id })).toBe(0);
+  });
+});

@@ -1,0 +1,292 @@
+import { type JsonValue, type SessionStateService } from 'nestjs-agent-sessions';
+import { InvalidInputError, StateSerializationError, TooLargeError } from 'nestjs-agent-sessions';
+import { mintId } from '../../lib/common/ids.js';
+import { eventually } from '../support/eventually.js';
+import { anyText, describeStores } from '../support/orchestration.js';
+import { rejection } from '../support/running-application.js';
+import { collect, sessionState } from '../support/session-state.js';
+
+const HOUR = 3_600_000;
+/** Texts that a store or a key could take for something else. */
+const ODD = ['__proto__', 'constructor', 'a:b', 'ä', '日本語', '🙂', '%_', "'; DROP", 'A', 'a', ' x ', '[*]'];
+
+describeStores('what tools keep', (store) => {
+  let state: SessionStateService;
+  let id: string;
+
+  beforeEach(() => {
+    state = sessionState(store());
+    id = mintId();
+  });
+
+  it('STA-04 keeps a value under a key, by session and tool', async () => {
+    const { tools } = state;
+    const other = mintId();
+    const made = await tools.set(id, 'search', 'cursor', { page: 1 });
+    const entry = {
+      tool: 'search',
+      key: 'cursor',
+      value: { page: 1 },
+      version: 1,
+      secret: false,
+      createdAt: anyText(),
+    };
+    expect(made).toEqual(entry);
+    expect(await tools.get(id, 'search', 'cursor')).toEqual(entry);
+    for (const [session, tool, key] of [
+      [other, 'search', 'cursor'],
+      [id, 'Search', 'cursor'],
+      [id, 'search', 'cursor '],
+    ]) {
+      expect(await tools.get(session, tool, key)).toBeNull();
+    }
+    expect(await tools.set(id, 'search', 'cursor', 'text')).toMatchObject({ value: 'text', version: 2 });
+    expect(await tools.delete(id, 'search', 'cursor')).toBe(true);
+    expect(await tools.delete(id, 'search', 'cursor')).toBe(false);
+    expect(await tools.get(id, 'search', 'cursor')).toBeNull();
+  });
+
+  it('STA-04 set goes over the expected version only', async () => {
+    const { tools } = state;
+    expect(await tools.set(id, 'search', 'k', 1, { ifVersion: 1 })).toBeNull();
+    expect(await tools.set(id, 'search', 'k', 1, { ifVersion: 0 })).toMatchObject({ version: 1 });
+    expect(await tools.set(id, 'search', 'k', 2, { ifVersion: 0 })).toBeNull();
+    await tools.increment(id, 'search', 'k');
+    expect(await tools.set(id, 'search', 'k', 3, { ifVersion: 1 })).toBeNull();
+    expect(await tools.set(id, 'search', 'k', 3, { ifVersion: 2 })).toMatchObject({ value: 3, version: 3 });
+  });
+
+  it('STA-04 patch merges at the first level, and makes the entry', async () => {
+    const { tools } = state;
+    expect(await tools.patch(id, 'search', 'k', { a: { x: 1 }, b: 1 })).toMatchObject({
+      value: { a: { x: 1 }, b: 1 },
+      version: 1,
+    });
+    expect(await tools.patch(id, 'search', 'k', { a: { y: 2 }, c: null, d: undefined })).toMatchObject({
+      value: { a: { y: 2 }, b: 1, c: null },
+      version: 2,
+    });
+    expect(await tools.get(id, 'search', 'k')).toMatchObject({ value: { a: { y: 2 }, b: 1, c: null }, version: 2 });
+  });
+
+  it('STA-04 increment adds, and makes the entry', async () => {
+    const { tools } = state;
+    expect(await tools.increment(id, 'search', 'calls')).toMatchObject({ value: 1, version: 1 });
+    expect(await tools.increment(id, 'search', 'calls', 4.5)).toMatchObject({ value: 5.5 });
+    expect(await tools.increment(id, 'search', 'calls', -6)).toMatchObject({ value: -0.5, version: 3 });
+    expect(await tools.get(id, 'search', 'calls')).toMatchObject({ value: -0.5, version: 3 });
+  });
+
+  it.each<[string, JsonValue, (of: SessionStateService['tools'], at: string) => Promise<unknown>]>([
+    ['a patch of a number', 7, (tools, at) => tools.patch(at, 'search', 'k', { a: 1 })],
+    ['a patch of a list', [7], (tools, at) => tools.patch(at, 'search', 'k', { a: 1 })],
+    ['a patch of null', null, (tools, at) => tools.patch(at, 'search', 'k', { a: 1 })],
+    ['an increment of an object', { a: 7 }, (tools, at) => tools.increment(at, 'search', 'k')],
+    ['an increment of a text', '7', (tools, at) => tools.increment(at, 'search', 'k')],
+    [
+      'an increment beyond all numbers',
+      Number.MAX_VALUE,
+      (tools, at) => tools.increment(at, 'search', 'k', Number.MAX_VALUE),
+    ],
+  ])('STA-04 refuses %s, and leaves the value', async (_, value, change) => {
+    const { tools } = state;
+    await tools.set(id, 'search', 'k', value, { secret: true });
+    await rejection(change(tools, id), InvalidInputError);
+    expect(await tools.get(id, 'search', 'k')).toMatchObject({ value, secret: true });
+    await tools.set(id, 'search', 'k', typeof value === 'number' ? { b: 1 } : 1);
+    expect(await tools.get(id, 'search', 'k')).toMatchObject({ secret: false });
+  });
+
+  it('STA-04 folds a long tail, and means the same', async () => {
+    const { tools } = state;
+    const { expiresAt } = (await tools.set(id, 'search', 'n', 0, { ttlMs: HOUR }))!;
+    for (let n = 1; n <= 100; n += 1) {
+      expect(await tools.increment(id, 'search', 'n')).toMatchObject({ value: n, version: n + 1, expiresAt });
+    }
+    const name = { namespace: 'agent-sessions:tools', scope: 'search', key: 'n' };
+    const document = await store().state.get({ ...name, sessionId: id });
+    expect(document?.version).toBe(101);
+    expect(document?.batches.length).toBeLessThan(32);
+    expect(await tools.get(id, 'search', 'n')).toMatchObject({ value: 100, version: 101, expiresAt });
+  });
+
+  it('STA-04 loses none of many concurrent increments and patches', async () => {
+    const { tools } = state;
+    const many = Array.from({ length: 80 }, (_, n) => n);
+    await Promise.all(
+      many.map((n) => (n % 2 ? tools.increment(id, 'search', 'n') : tools.patch(id, 'search', 'o', { [`k${n}`]: n }))),
+    );
+    expect(await tools.get(id, 'search', 'n')).toMatchObject({ value: 40, version: 40 });
+    const { value } = (await tools.get(id, 'search', 'o'))!;
+    expect(value).toEqual(Object.fromEntries(many.filter((n) => n % 2 === 0).map((n) => [`k${n}`, n])));
+  });
+
+  it('STA-04 an entry goes when its time is over, by the store’s clock; patches and increments leave that time', async () => {
+    const { tools } = state;
+    const made = await tools.set(id, 'search', 'long', 1, { ttlMs: HOUR });
+    expect(made?.expiresAt).toBeDefined();
+    const counted = await tools.increment(id, 'search', 'long', 1, { ttlMs: 1 });
+    expect(counted.expiresAt).toBe(made?.expiresAt);
+    await tools.set(id, 'search', 'lasting', { a: 1 });
+    expect(await tools.patch(id, 'search', 'lasting', { b: 1 }, { ttlMs: 1 })).not.toHaveProperty('expiresAt');
+
+    await tools.set(id, 'search', 'short', 1, { ttlMs: 300 });
+    await tools.increment(id, 'search', 'made', 1, { ttlMs: 300 });
+    await tools.patch(id, 'search', 'patched', { a: 1 }, { ttlMs: 300 });
+    await eventually(async () => {
+      const keys = (await tools.list(id)).items.map(({ key }) => key);
+      return keys.join() === 'lasting,long';
+    });
+    expect(await tools.get(id, 'search', 'short')).toBeNull();
+    expect(await tools.set(id, 'search', 'short', 2, { ifVersion: 0 })).toMatchObject({ version: 1 });
+    expect(await tools.increment(id, 'search', 'made')).toMatchObject({ value: 1 });
+    // Written anew, it does not expire any more.
+    expect(await tools.set(id, 'search', 'long', 1)).not.toHaveProperty('expiresAt');
+  });
+
+  it('STA-04 lists by tool and key, page by page', async () => {
+    const { tools } = state;
+    const places = ['b/2', 'a/1', 'b/1', 'a/Z', 'a/ä', 'a/10'];
+    for (const place of places) await tools.set(id, ...(place.split('/') as [string, string]), place);
+    const seen: string[][] = [];
+    for (let after: string | undefined; ;) {
+      const { items, next } = await tools.list(id, { limit: 4, ...(after ? { after } : {}) });
+      seen.push(items.map(({ value }) => value as string));
+      if (next === undefined) break;
+      after = next;
+    }
+    expect(seen).toEqual([
+      ['a/1', 'a/10', 'a/Z', 'a/ä'],
+      ['b/1', 'b/2'],
+    ]);
+    expect((await tools.list(id, { tool: 'b' })).items.map(({ key }) => key)).toEqual(['1', '2']);
+    expect(await tools.list(id, { tool: 'c' })).toEqual({ items: [] });
+    expect((await tools.list(id, { limit: 6 })).next).toBeUndefined();
+  });
+
+  it('STA-04 secret values are in no description and no export; the application has them', async () => {
+    const { tools } = state;
+    const secret = `hunter2 ${mintId()}`;
+    await tools.set(id, 'pay', 'token', { secret }, { secret: true });
+    await tools.patch(id, 'pay', 'token', { more: secret });
+    await tools.set(id, 'pay', 'plain', 'shown');
+    const described = await state.describe({ sessionId: id, includeData: true });
+    const exported = await collect(state.export(id));
+
+    expect(JSON.stringify([described, exported])).not.toContain(secret);
+    const { data } = described.stores.find((report) => report.name === 'tools')!;
+    expect(data?.items).toEqual([
+      expect.objectContaining({ key: 'plain', value: 'shown', secret: false }),
+      { tool: 'pay', key: 'token', secret: true, version: 2, createdAt: anyText() },
+    ]);
+    expect(exported).toEqual([{ store: 'tools', item: expect.objectContaining({ key: 'plain' }) as object }]);
+    expect((await tools.list(id)).items[1]).toMatchObject({ value: { secret, more: secret }, secret: true });
+    // Written anew without saying so, it is none any more.
+    expect(await tools.set(id, 'pay', 'token', 'public')).toMatchObject({ secret: false });
+  });
+
+  it('STA-04 a patch or an increment makes a secret where it says so, and leaves what is there as secret as it was', async () => {
+    const { tools } = state;
+    const made = await tools.patch(id, 'pay', 'token', { access: 'hunter2' }, { secret: true, ttlMs: HOUR });
+    expect(made).toMatchObject({ secret: true, expiresAt: anyText() });
+    expect(await tools.patch(id, 'pay', 'token', { refresh: 'hunter2' })).toMatchObject({ secret: true });
+    expect(await tools.increment(id, 'pay', 'pin', 7341, { secret: true })).toMatchObject({ secret: true });
+    await tools.set(id, 'pay', 'plain', {});
+    expect(await tools.patch(id, 'pay', 'plain', { a: 1 }, { secret: true })).toMatchObject({ secret: false });
+    // One that has expired is made anew.
+    await tools.set(id, 'pay', 'brief', { access: 'hunter2' }, { secret: true, ttlMs: 1 });
+    await eventually(async () => (await tools.get(id, 'pay', 'brief')) === null);
+    await tools.patch(id, 'pay', 'brief', { access: 'hunter2' }, { secret: true });
+    const shown = [await state.describe({ sessionId: id, includeData: true }), await collect(state.export(id))];
+    expect(JSON.stringify(shown)).not.toMatch(/hunter2|7341/);
+  });
+
+  it('STA-04 an entry does not grow by what it refuses', async () => {
+    const { tools } = sessionState(store(), { maxBytes: 20_000 });
+    await tools.set(id, 'search', 'o', { a: 'x'.repeat(10_000) });
+    await tools.set(id, 'search', 'list', []);
+    for (let n = 0; n < 40; n += 1) {
+      await rejection(tools.patch(id, 'search', 'o', { b: 'y'.repeat(12_000) }), TooLargeError);
+      await rejection(tools.patch(id, 'search', 'list', { b: 'y'.repeat(12_000) }), InvalidInputError);
+      await rejection(tools.increment(id, 'search', 'o'), InvalidInputError);
+    }
+    const documents = await store().state.list({ namespace: 'agent-sessions:tools', sessionId: id, limit: 10 });
+    expect(documents).toHaveLength(2);
+    for (const { document } of documents) expect(JSON.stringify(document).length).toBeLessThan(20_000);
+    await tools.patch(id, 'search', 'o', { b: 'y'.repeat(9_000) });
+    expect((await tools.get(id, 'search', 'o'))?.value).toMatchObject({ b: 'y'.repeat(9_000) });
+  });
+
+  it('STA-04 errors say nothing of what is secret', async () => {
+    const secret = `hunter2 ${mintId()}`;
+    const tools = sessionState(store(), { maxBytes: 60 }).tools;
+    await tools.set(id, 'pay', 'token', { secret }, { secret: true });
+    const errors = [
+      await rejection(tools.increment(id, 'pay', 'token'), InvalidInputError),
+      await rejection(tools.patch(id, 'pay', 'token', { more: secret }), TooLargeError),
+      await rejection(tools.set(id, 'pay', 'token', [secret, secret], { secret: true }), TooLargeError),
+      await rejection(
+        tools.set(id, 'pay', 'token', { secret, at: new Date() }, { secret: true }),
+        StateSerializationError,
+      ),
+    ];
+    for (const error of errors) expect(JSON.stringify([error, error.message, error.stack])).not.toContain(secret);
+    expect(await tools.get(id, 'pay', 'token')).toMatchObject({ value: { secret } });
+  });
+
+  it.each(ODD)('STA-04 tells odd names apart: %j', async (odd) => {
+    const { tools } = state;
+    await tools.set(id, 'search', 'k', 'plain');
+    await tools.set(id, odd, odd, { [odd]: odd });
+    await tools.patch(id, odd, odd, { n: odd });
+    const value: object = { ...(['__proto__', 'constructor'].includes(odd) ? {} : { [odd]: odd }), n: odd };
+    expect(await tools.get(id, odd, odd)).toMatchObject({ tool: odd, key: odd, version: 2 });
+    expect((await tools.get(id, odd, odd))?.value).toEqual(value);
+    expect((await tools.list(id, { tool: odd })).items).toHaveLength(1);
+    const { next } = await tools.list(id, { limit: 1 });
+    expect((await tools.list(id, { after: next! })).items).toHaveLength(1);
+    expect(({} as { n?: unknown }).n).toBeUndefined();
+  });
+
+  it('STA-04 takes values up to its limit, 256 KiB unless said otherwise', async () => {
+    const { tools } = state;
+    const most = 'x'.repeat(262_142);
+    expect(await tools.set(id, 'search', 'k', most)).toMatchObject({ version: 1 });
+    expect((await tools.get(id, 'search', 'k'))?.value).toHaveLength(most.length);
+    const error = await rejection(tools.set(id, 'search', 'k', `${most}x`), TooLargeError);
+    expect(error).toMatchObject({ bytes: 262_145, maxBytes: 262_144 });
+    await rejection(tools.patch(id, 'search', 'p', { most }), TooLargeError);
+    expect(await tools.get(id, 'search', 'p')).toBeNull();
+
+    const small = sessionState(store(), { maxBytes: 20 }).tools;
+    await small.patch(id, 'search', 'o', { a: 'ää' });
+    await rejection(small.patch(id, 'search', 'o', { b: 'ää' }), TooLargeError);
+    // Whoever reads, with whatever limit, sees the same.
+    expect((await tools.get(id, 'search', 'o'))?.value).toEqual({ a: 'ää' });
+    expect((await small.patch(id, 'search', 'o', { a: 'ö' })).value).toEqual({ a: 'ö' });
+  });
+
+  it.each<[string, (of: SessionStateService['tools'], at: string) => Promise<unknown>]>([
+    ['an empty session id', (tools) => tools.get('', 'search', 'k')],
+    ['a session id that is none', (tools) => tools.set(null as never, 'search', 'k', 1)],
+    ['an empty tool', (tools, at) => tools.set(at, '', 'k', 1)],
+    ['an empty key', (tools, at) => tools.delete(at, 'search', '')],
+    ['a key with control characters', (tools, at) => tools.increment(at, 'search', 'a\u001fb')],
+    ['a time to live of 0', (tools, at) => tools.set(at, 'search', 'k', 1, { ttlMs: 0 })],
+    ['an unknown option', (tools, at) => tools.patch(at, 'search', 'k', {}, { ifVersion: 1 } as never)],
+    ['a secret that is no boolean', (tools, at) => tools.increment(at, 'search', 'k', 1, { secret: 1 } as never)],
+    ['an increment of nothing', (tools, at) => tools.increment(at, 'search', 'k', NaN)],
+    ['a page of too many', (tools, at) => tools.list(at, { limit: 1001 })],
+    ['a page after nothing that is a place', (tools, at) => tools.list(at, { after: '["a"]' })],
+    ['a page after broken JSON', (tools, at) => tools.list(at, { after: '[' })],
+  ])('STA-09 refuses %s, and writes nothing', async (_, call) => {
+    await rejection(call(state.tools, id), InvalidInputError);
+    expect(await state.tools.list(id)).toEqual({ items: [] });
+  });
+
+  it('STA-04 refuses what is no JSON', async () => {
+    await rejection(state.tools.set(id, 'search', 'k', undefined), StateSerializationError);
+    await rejection(state.tools.patch(id, 'search', 'k', [] as never), StateSerializationError);
+    expect(await state.tools.get(id, 'search', 'k')).toBeNull();
+  });
+});

@@ -2,6 +2,7 @@ import { type INestApplication, type ModuleMetadata } from '@nestjs/common';
 import { type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { type SessionsControllersOptions } from '../http/state/state-controller.options.js';
 import { type OrchestratorRef } from '../orchestrator/orchestrator.decorators.js';
 import { type SessionsModuleOptions, type SessionsModuleStatics, type TurnsOptions } from '../sessions.options.js';
 import { memoryAdapter } from '../store/memory/memory-adapter.js';
@@ -19,6 +20,8 @@ export interface SessionsTestingOptions
    * orchestrator of the same name that `imports` bring.
    */
   readonly orchestrators?: readonly OrchestratorRef[];
+  /** As `controllers` of `forRoot`: those of this package. The test module's own are `controllers`. */
+  readonly sessionsControllers?: SessionsControllersOptions;
   /** As in `forRoot`, but retries are not put off unless `retry.backoff` is given, and `shutdownGraceMs` is 0. */
   readonly turns?: Omit<TurnsOptions, 'queue'>;
   /** Default: a new one. Give the clock that `adapter` reads, or the clock of another application. */
@@ -38,9 +41,9 @@ export interface TestingSettings {
 
 /** @throws SessionsConfigurationError for a queue of the test's own, and for a clock that is no TestClock */
 export function resolveTestingOptions(
-  options: SessionsModuleOptions & { readonly clock?: TestClock },
+  options: SessionsModuleOptions & Pick<SessionsTestingOptions, 'clock' | 'sessionsControllers'>,
 ): TestingSettings {
-  const { clock: given, adapter, sweep, turns, ...rest } = options;
+  const { clock: given, sessionsControllers, adapter, sweep, turns, ...rest } = options;
   if (turns?.queue !== undefined) {
     throw new SessionsConfigurationError('SessionsTestingModule has a queue of its own; leave out turns.queue.');
   }
@@ -53,6 +56,7 @@ export function resolveTestingOptions(
   const root = {
     isGlobal: true,
     ...rest,
+    ...(sessionsControllers === undefined ? {} : { controllers: sessionsControllers }),
     adapter: adapter ?? memoryAdapter({ ...(clock ? { clock: clock.now } : {}) }),
     sweep: withDefaults({ enabled: false }, sweep === false ? undefined : sweep),
     turns: turnsOf(turns, time?.queue),

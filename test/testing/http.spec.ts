@@ -78,6 +78,26 @@ describe('SessionsTestingModule.http', () => {
     expect(await chat.session()).toMatchObject({ state: 'suspended' });
   });
 
+  it('NST-26 serves the controllers of this package', async () => {
+    const guards = [new HeaderAuthGuard()];
+    const app = await start({
+      orchestrators: [scriptedOrchestrator(SupportDesk, ['Order 7 is shipped.'])],
+      principal: () => ({ userId: 'ann', capabilities: ['state.describe'] }),
+      sessionsControllers: { state: { guards } },
+      http: true,
+    });
+    const chat = await app.conversation({ userId: 'ann' });
+    await chat.say('where is order 7?');
+
+    const answer = await request(app.http.getHttpServer() as never)
+      .post('/state/describe')
+      .set('x-user-id', 'ann')
+      .send({ sessionId: chat.sessionId, stores: ['conversation'] })
+      .expect(200);
+
+    expect(answer.body).toMatchObject({ stores: [{ name: 'conversation', messageCount: 2 }] });
+  });
+
   it('NST-26 the function sets the application up', async () => {
     const app = await start({
       orchestrators: [scriptedOrchestrator(SupportDesk, ['yes.'])],

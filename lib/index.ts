@@ -153,7 +153,6 @@ export {
   type TurnModules,
   type TurnTask,
   type TurnTaskState,
-  type TurnToolEntryOptions,
   type TurnTools,
   type TurnToolState,
   type TurnUsage,
@@ -224,13 +223,26 @@ export {
   type StateModule,
   type StateModuleName,
 } from './state/state-module.js';
-export { ConversationState, MessageQuery, MessageWindow } from './state/conversation-state.js';
-export { type ToolEntry, ToolEntryOptions, ToolQuery, ToolSetOptions, ToolState } from './state/tool-state.js';
+export { ConversationState } from './state/conversation-state.js';
+export { type ToolEntry, ToolState } from './state/tool-state.js';
 export { type Task, type TaskHistoryEntry, type TaskState } from './state/task.js';
 export { TaskConflictError, TaskNotFoundError, TaskTransitionError } from './state/task.errors.js';
-export { NewTask, TaskQuery, TaskStates, TaskTransitionOptions } from './state/task-states.js';
-export { type FlowCheckpoint, FlowQuery, FlowSaveOptions, FlowState, FlowVersionQuery } from './state/flow-state.js';
+export { TaskStates } from './state/task-states.js';
+export { type FlowCheckpoint, FlowState } from './state/flow-state.js';
 export { type StatePage } from './state/state-data.js';
+export {
+  FlowSaveOptions,
+  FlowVersionQuery,
+  MessageQuery,
+  MessageWindow,
+  NewTask,
+  StatePageQuery,
+  TaskQuery,
+  TaskTransitionOptions,
+  ToolEntryOptions,
+  ToolQuery,
+  ToolSetOptions,
+} from './state/state.inputs.js';
 export { StateOptions } from './state/state.settings.js';
 export * from './state/state-report.js';
 export {

@@ -5,6 +5,7 @@ import { type OrchestrationStep } from '../orchestration/orchestration-config.js
 import { type OrchestrationProgress } from '../orchestration/orchestration-state.js';
 import { type TokenUsageInput } from '../orchestration/token-usage.js';
 import { type Session } from '../session/session.js';
+import { type ToolEntryOptions } from '../state/state.inputs.js';
 import { type TaskState } from '../state/task.js';
 import { type EmittedEvent } from '../turn/turn-event.js';
 import { type Turn, type TurnInput } from '../turn/turn.js';
@@ -125,22 +126,15 @@ export interface TurnModules {
 export interface TurnToolState {
   /** @returns `undefined` when there is none */
   get<T = JsonValue>(tool: string, key: string): Promise<T | undefined>;
-  set(tool: string, key: string, value: unknown, options?: TurnToolEntryOptions): void;
+  set(tool: string, key: string, value: unknown, options?: ToolEntryOptions): void;
   /**
    * Merges at the first level; makes the entry where there is none.
    * @param options of an entry that it makes @throws InvalidInputError for a value that is no object
    */
-  patch(tool: string, key: string, patch: object, options?: TurnToolEntryOptions): void;
+  patch(tool: string, key: string, patch: object, options?: ToolEntryOptions): void;
   /** Adds to a number; to 0 where there is none. @param by default 1 @param options of an entry that it makes */
-  increment(tool: string, key: string, by?: number, options?: TurnToolEntryOptions): void;
+  increment(tool: string, key: string, by?: number, options?: ToolEntryOptions): void;
   delete(tool: string, key: string): void;
-}
-
-export interface TurnToolEntryOptions {
-  /** Milliseconds after the settlement; left out: it stays. */
-  readonly ttlMs?: number;
-  /** Never shown by `describe` and `export`. Default false. */
-  readonly secret?: boolean;
 }
 
 /** A task of the session. */

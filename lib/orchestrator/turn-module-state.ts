@@ -3,18 +3,17 @@ import { assertId, assertName, mintId } from '../common/ids.js';
 import { deepFreeze, type JsonValue, stringifyWithin, toJson, toJsonObject } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
+import { ToolEntryOptions } from '../state/state.inputs.js';
 import { StateModuleDisabledError } from '../state/state.errors.js';
 import { type StateModuleName } from '../state/state-module.js';
 import { TaskNotFoundError, TaskTransitionError } from '../state/task.errors.js';
-import { statesAfter, TASK_STATES, type TaskState } from '../state/task.js';
+import { isTaskState, statesAfter, TASK_STATE_RULE, type TaskState } from '../state/task.js';
 import { type ToolChange } from '../state/tool-entry.js';
-import { ToolEntryOptions } from '../state/tool-state.js';
 import {
   type TurnFlowState,
   type TurnModules,
   type TurnTask,
   type TurnTaskState,
-  type TurnToolEntryOptions,
   type TurnToolState,
 } from './turn-context.js';
 import { type TurnSteps } from './turn-steps.js';
@@ -72,19 +71,19 @@ class ToolsOfTurn implements TurnToolState {
     return entry ? (deepFreeze(entry.value) as T) : undefined;
   }
 
-  set(tool: string, key: string, value: unknown, options: TurnToolEntryOptions = {}): void {
+  set(tool: string, key: string, value: unknown, options: ToolEntryOptions = {}): void {
     const { secret = false, ...life } = given(options);
     this.add(tool, key, { type: 'set', value: this.writer.json(value, 'value'), secret, ...life });
   }
 
-  patch(tool: string, key: string, patch: object, options: TurnToolEntryOptions = {}): void {
+  patch(tool: string, key: string, patch: object, options: ToolEntryOptions = {}): void {
     const { maxBytes } = this.writer;
     const merged = toJsonObject(patch, 'patch');
     stringifyWithin(merged, maxBytes, 'The patch');
     this.add(tool, key, { type: 'patch', patch: merged, maxBytes, ...given(options) });
   }
 
-  increment(tool: string, key: string, by = 1, options: TurnToolEntryOptions = {}): void {
+  increment(tool: string, key: string, by = 1, options: ToolEntryOptions = {}): void {
     if (!Number.isFinite(by)) throw new InvalidInputError('by', 'must be a finite number.');
     this.add(tool, key, { type: 'increment', by, ...given(options) });
   }
@@ -121,7 +120,7 @@ class TasksOfTurn implements TurnTaskState {
 
   async transition(id: string, to: TaskState, flowState?: unknown): Promise<void> {
     this.writer.assertOutside('task.transition');
-    if (!TASK_STATES.includes(to)) throw new InvalidInputError('to', `must be one of ${TASK_STATES.join(', ')}.`);
+    if (!isTaskState(to)) throw new InvalidInputError('to', TASK_STATE_RULE);
     const task = await this.get(id);
     if (!task) throw new TaskNotFoundError(this.sessionId, id);
     const { state: from } = task;
@@ -186,7 +185,7 @@ class ModuleWriter {
   }
 }
 
-function given(options: TurnToolEntryOptions): TurnToolEntryOptions {
+function given(options: ToolEntryOptions): ToolEntryOptions {
   return { ...checkInput(ToolEntryOptions, options, 'options') };
 }
 

@@ -1,29 +1,12 @@
-import { checkInput, MustBeInteger, Optional } from '../common/check-input.js';
+import { checkInput } from '../common/check-input.js';
 import { assertId, mintId } from '../common/ids.js';
 import { isPlainObject } from '../common/json.js';
 import { type ConversationLog } from '../conversation/conversation.store.js';
 import { toMessageDrafts } from '../conversation/message-draft.js';
 import { type Message, type MessageDraft } from '../conversation/message.js';
+import { MessageQuery, MessageWindow } from './state.inputs.js';
 
 const PAGE = 100;
-
-export class MessageQuery {
-  /** Messages after this position; default 0. */
-  @Optional()
-  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
-  after?: number;
-
-  /** At most this many; default 100. */
-  @Optional()
-  @MustBeInteger(1, 1000)
-  limit?: number;
-}
-
-export class MessageWindow {
-  /** The last so many messages, led by the log's first one when that is a system message. */
-  @MustBeInteger(1, 1000)
-  window!: number;
-}
 
 /**
  * The message log of a session (STA-03). Turns write to it by themselves, in the commit that settles them. An unknown session has an empty

@@ -21,7 +21,7 @@ export interface StoredCheckpoint {
 }
 
 /** A change of a flow, as it is stored. What one append holds is one version. */
-export type FlowChange = { readonly type: 'save'; readonly checkpoint: JsonValue } | { readonly type: 'delete' };
+export type FlowChange = { readonly type: 'save'; readonly checkpoint: JsonValue };
 
 /** The document whose version is that of the latest checkpoint. */
 export function flowName(flow: string): StateName {
@@ -36,16 +36,15 @@ export function flowVersionName(flow: string, version: number): StateName {
 /** What a change makes of a flow. Pure. */
 export function applyFlowChange(
   _: StoredCheckpoint | null,
-  change: FlowChange,
+  { checkpoint }: FlowChange,
   savedAt: string,
-): StoredCheckpoint | null {
-  return change.type === 'save' ? { checkpoint: change.checkpoint, savedAt } : null;
+): StoredCheckpoint {
+  return { checkpoint, savedAt };
 }
 
 /** The changes of one flow as one append, at once or in a turn's settlement. */
 export function flowStateChange(flow: string, changes: readonly FlowChange[]): StateChange {
-  const life = changes.at(-1)?.type === 'delete' ? { ttlMs: 0 } : { initial: null };
-  return { name: flowName(flow), append: { id: mintId(), entries: changes, ...life } };
+  return { name: flowName(flow), append: { id: mintId(), entries: changes, initial: null } };
 }
 
 /** A checkpoint that a document of a flow has by itself. */

@@ -1,5 +1,4 @@
-import { IsString } from 'class-validator';
-import { checkInput, MustBeInteger, Optional } from '../common/check-input.js';
+import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
 import { type JsonValue, stringifyWithin, toJson } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
@@ -22,6 +21,7 @@ import {
 import { valueOf } from './module-document.js';
 import { addressOf, ModuleDocuments } from './module-documents.js';
 import { eachDocument, listDocuments, type StatePage } from './state-data.js';
+import { FlowSaveOptions, FlowVersionQuery, StatePageQuery } from './state.inputs.js';
 import { type StateDocument, type StateEntry, type StateName, type StateStore } from './state.store.js';
 
 /** A checkpoint of a flow (STA-06). */
@@ -32,37 +32,6 @@ export interface FlowCheckpoint {
   readonly checkpoint: JsonValue;
   /** ISO-8601, by the store's clock. */
   readonly savedAt: string;
-}
-
-export class FlowSaveOptions {
-  /** Saves only over this version; 0: only when there is none. */
-  @Optional()
-  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
-  ifVersion?: number;
-}
-
-export class FlowQuery {
-  /** The `next` of the page before. */
-  @Optional()
-  @IsString()
-  after?: string;
-
-  /** Default 50. */
-  @Optional()
-  @MustBeInteger(1, 1000)
-  limit?: number;
-}
-
-export class FlowVersionQuery {
-  /** Versions after this one. */
-  @Optional()
-  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
-  after?: number;
-
-  /** Default 100. */
-  @Optional()
-  @MustBeInteger(1, 1000)
-  limit?: number;
 }
 
 /**
@@ -128,9 +97,9 @@ export class FlowState {
   }
 
   /** The latest checkpoint of each flow, by name, in the order of its UTF-8 bytes. Costs the page. */
-  async list(sessionId: string, query: FlowQuery = {}): Promise<StatePage<FlowCheckpoint>> {
+  async list(sessionId: string, query: StatePageQuery = {}): Promise<StatePage<FlowCheckpoint>> {
     assertId(sessionId, 'sessionId');
-    const { limit = 50, after } = checkInput(FlowQuery, query, 'query');
+    const { limit = 50, after } = checkInput(StatePageQuery, query, 'query');
     const selection = { namespace: FLOW_NAMESPACE, sessionId, scope: '' };
     const page = { limit, ...(after === undefined ? {} : { after }) };
     const { items, next } = await listDocuments(this.store, selection, page);

@@ -1,12 +1,12 @@
-import { Allow, IsString } from 'class-validator';
-import { checkInput, Must, MustBeInteger, Optional } from '../common/check-input.js';
-import { assertId, isId, mintId } from '../common/ids.js';
+import { checkInput } from '../common/check-input.js';
+import { assertId, mintId } from '../common/ids.js';
 import { inGroups } from '../common/in-groups.js';
 import { type JsonValue, stringifyWithin, toJson } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { valueOf } from './module-document.js';
 import { addressOf, type ModuleChange, ModuleDocuments, type ModuleValue } from './module-documents.js';
 import { listDocuments, type StatePage } from './state-data.js';
+import { NewTask, TaskQuery, TaskTransitionOptions } from './state.inputs.js';
 import {
   type StateAddress,
   type StateDocument,
@@ -23,51 +23,14 @@ import {
   taskName,
 } from './task-change.js';
 import { TaskConflictError, TaskNotFoundError, TaskTransitionError } from './task.errors.js';
-import { statesAfter, type Task, TASK_STATES, type TaskState } from './task.js';
+import { isTaskState, statesAfter, type Task, TASK_STATE_RULE, type TaskState } from './task.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
-
-const isTaskState = (value: unknown): value is TaskState => TASK_STATES.includes(value as TaskState);
-const STATE_RULE = `must be one of ${TASK_STATES.join(', ')}.`;
 
 /** Tasks of a page. */
 const READ_AT_ONCE = 20;
 
 /** No change of a task takes so long. */
 const MARK_MS = 3_600_000;
-
-export class NewTask {
-  /** Default: minted. */
-  @Optional()
-  @Must(isId, 'must be 1 to 200 letters, digits or . _ : @ / + = ~ - and begin with a letter or digit.')
-  id?: string;
-
-  /** Given to the handlers of the task's turns. JSON. Default `null`. */
-  @Allow()
-  flowState?: unknown;
-}
-
-export class TaskTransitionOptions {
-  /** Takes the place of the task's, in the same change. JSON. */
-  @Allow()
-  flowState?: unknown;
-}
-
-export class TaskQuery {
-  /** Left out: in every state. */
-  @Optional()
-  @Must(isTaskState, STATE_RULE)
-  state?: TaskState;
-
-  /** The `next` of the page before. */
-  @Optional()
-  @IsString()
-  after?: string;
-
-  /** Default 50. */
-  @Optional()
-  @MustBeInteger(1, 1000)
-  limit?: number;
-}
 
 /**
  * The tasks of sessions (STA-05). A task is changed over the version that was read only: of two that change its state at the same time one
@@ -115,7 +78,7 @@ export class TaskStates {
     options: TaskTransitionOptions = {},
   ): Promise<Task> {
     const name = nameOf(taskId);
-    if (!isTaskState(to)) throw new InvalidInputError('to', STATE_RULE);
+    if (!isTaskState(to)) throw new InvalidInputError('to', TASK_STATE_RULE);
     const given = checkInput(TaskTransitionOptions, options, 'options');
     const flowState = given.flowState === undefined ? {} : { flowState: this.checked(given.flowState) };
     return untilUncontested(sessionId, async () => {

@@ -14,6 +14,12 @@ const NEXT: Readonly<Record<TaskState, readonly TaskState[]>> = {
   canceled: [],
 };
 
+export function isTaskState(value: unknown): value is TaskState {
+  return TASK_STATES.includes(value as TaskState);
+}
+
+export const TASK_STATE_RULE = `must be one of ${TASK_STATES.join(', ')}.`;
+
 /** The states that may follow. */
 export function statesAfter(state: TaskState): readonly TaskState[] {
   return NEXT[state];

@@ -1,10 +1,10 @@
-import { IsBoolean, IsString } from 'class-validator';
-import { checkInput, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
+import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
 import { isPlainObject, type JsonValue, stringifyWithin, toJson, toJsonObject } from '../common/json.js';
 import { InvalidInputError, TooLargeError } from '../common/sessions.error.js';
 import { addressOf, ModuleDocuments, type ModuleValue } from './module-documents.js';
 import { listDocuments, type StatePage } from './state-data.js';
+import { ToolEntryOptions, ToolQuery, ToolSetOptions } from './state.inputs.js';
 import { type StateEntry, type StateName, type StateStore } from './state.store.js';
 import {
   applyToolChange,
@@ -15,9 +15,6 @@ import {
   toolStateChange,
 } from './tool-entry.js';
 import { valueOf } from './module-document.js';
-
-/** A hundred years. */
-const MAX_TTL_MS = 3_153_600_000_000;
 
 /** Characters of a patch as JSON, from which on it is looked at first what it is for. */
 const LARGE = 4096;
@@ -37,42 +34,6 @@ export interface ToolEntry {
   readonly createdAt: string;
   /** ISO-8601; absent when it does not expire. */
   readonly expiresAt?: string;
-}
-
-export class ToolEntryOptions {
-  /** Milliseconds from now after which it is gone; left out: never. */
-  @Optional()
-  @MustBeInteger(1, MAX_TTL_MS)
-  ttlMs?: number;
-
-  /** Keeps the value out of descriptions, exports and logs. Default false. */
-  @Optional()
-  @IsBoolean()
-  secret?: boolean;
-}
-
-export class ToolSetOptions extends ToolEntryOptions {
-  /** Writes only over this version; 0: only when there is none. */
-  @Optional()
-  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
-  ifVersion?: number;
-}
-
-export class ToolQuery {
-  /** Left out: of all tools. */
-  @Optional()
-  @MustBeName()
-  tool?: string;
-
-  /** The `next` of the page before. */
-  @Optional()
-  @IsString()
-  after?: string;
-
-  /** Default 100. */
-  @Optional()
-  @MustBeInteger(1, 1000)
-  limit?: number;
 }
 
 /**

@@ -1,0 +1,113 @@
+import { Allow, IsBoolean, IsString } from 'class-validator';
+import { Must, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
+import { ID_RULE, isId } from '../common/ids.js';
+import { isTaskState, TASK_STATE_RULE, type TaskState } from './task.js';
+
+/** The longest that anything is kept, in milliseconds: a hundred years. */
+export const MAX_TTL_MS = 3_153_600_000_000;
+
+/** Which part of a list. */
+export class StatePageQuery {
+  /** The `next` of the page before. */
+  @Optional()
+  @IsString()
+  after?: string;
+
+  /** Items, 1 to 1000. Default 50. */
+  @Optional()
+  @MustBeInteger(1, 1000)
+  limit?: number;
+}
+
+/** Of an entry of a tool (STA-04). */
+export class ToolEntryOptions {
+  /** Milliseconds from the write, in a turn from its settlement, after which it is gone; left out: never. */
+  @Optional()
+  @MustBeInteger(1, MAX_TTL_MS)
+  ttlMs?: number;
+
+  /** Keeps the value out of descriptions, exports and logs. Default false. */
+  @Optional()
+  @IsBoolean()
+  secret?: boolean;
+}
+
+export class ToolSetOptions extends ToolEntryOptions {
+  /** Writes only over this version; 0: only when there is none. */
+  @Optional()
+  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
+  ifVersion?: number;
+}
+
+/** Which entries of tools; `limit` is 100 by default. */
+export class ToolQuery extends StatePageQuery {
+  /** Left out: of all tools. */
+  @Optional()
+  @MustBeName()
+  tool?: string;
+}
+
+export class NewTask {
+  /** Default: minted. */
+  @Optional()
+  @Must(isId, ID_RULE)
+  id?: string;
+
+  /** Given to the handlers of the task's turns. JSON. Default `null`. */
+  @Allow()
+  flowState?: unknown;
+}
+
+export class TaskTransitionOptions {
+  /** Takes the place of the task's, in the same change. JSON. */
+  @Allow()
+  flowState?: unknown;
+}
+
+/** Which tasks (STA-05). */
+export class TaskQuery extends StatePageQuery {
+  /** Left out: in every state. */
+  @Optional()
+  @Must(isTaskState, TASK_STATE_RULE)
+  state?: TaskState;
+}
+
+export class FlowSaveOptions {
+  /** Saves only over this version; 0: only when there is none. */
+  @Optional()
+  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
+  ifVersion?: number;
+}
+
+/** Which versions of a flow (STA-06). */
+export class FlowVersionQuery {
+  /** Versions after this one. */
+  @Optional()
+  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
+  after?: number;
+
+  /** Default 100. */
+  @Optional()
+  @MustBeInteger(1, 1000)
+  limit?: number;
+}
+
+/** A stretch of the message log (STA-03). */
+export class MessageQuery {
+  /** Messages after this position; default 0. */
+  @Optional()
+  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
+  after?: number;
+
+  /** At most this many; default 100. */
+  @Optional()
+  @MustBeInteger(1, 1000)
+  limit?: number;
+}
+
+/** The end of the message log (STA-03). */
+export class MessageWindow {
+  /** The last so many messages, led by the log's first one when that is a system message. */
+  @MustBeInteger(1, 1000)
+  window!: number;
+}

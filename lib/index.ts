@@ -292,9 +292,9 @@ export {
 export { type CompactionResult } from './conversation/compaction-run.js';
 export { type TokenCounter } from './conversation/token-counter.js';
 
-// HTTP
-export { SessionIdMissingError, UnauthenticatedError } from './http/http.errors.js';
-export { type Principal, type PrincipalResolver } from './http/principal.js';
+// Guards, decorators and errors of every transport
+export { SessionIdMissingError, UnauthenticatedError } from './transport/transport.errors.js';
+export { type Principal, type PrincipalResolver } from './transport/principal.js';
 export {
   AllowAnonymousSession,
   CurrentSession,
@@ -302,11 +302,14 @@ export {
   type SessionIdSource,
   UseSession,
   type UseSessionOptions,
-} from './http/session.decorators.js';
-export { SessionGuard } from './http/session.guard.js';
-export { type RequiredTool, RequireTool } from './http/tool.decorators.js';
-export { ToolGuard } from './http/tool.guard.js';
-export { type SessionsErrorBody, SessionsExceptionFilter } from './http/sessions-exception.filter.js';
+} from './transport/session.decorators.js';
+export { SessionGuard } from './transport/session.guard.js';
+export { type RequiredTool, RequireTool } from './transport/tool.decorators.js';
+export { ToolGuard } from './transport/tool.guard.js';
+export { type SessionsErrorBody } from './transport/sessions-error-body.js';
+export { SessionsExceptionFilter } from './transport/sessions-exception.filter.js';
+
+// HTTP
 export { STATE_CAPABILITIES, type StateCapability } from './http/state/state-access.js';
 export { SessionsControllersOptions, StateControllerOptions } from './http/state/state-controller.options.js';
 export { type StateErrorBody } from './http/state/state-error-body.js';

@@ -5,7 +5,7 @@ import { Must, MustBeInteger, MustBeName, Optional } from './common/check-input.
 import { type IdGenerator } from './common/ids.js';
 import { OrchestrationStateOptions } from './orchestration/orchestration.settings.js';
 import { type TokenCounter } from './conversation/token-counter.js';
-import { type PrincipalResolver } from './http/principal.js';
+import { type PrincipalResolver } from './transport/principal.js';
 import { type SessionsControllersOptions } from './http/state/state-controller.options.js';
 import { isSeconds, MAX_SECONDS, SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { isSessionsAdapter, type SessionsAdapter } from './sessions.adapter.js';

@@ -6,7 +6,7 @@ import { type JsonObject, type JsonValue, toJsonObject } from '../../common/json
 import { InvalidInputError } from '../../common/sessions.error.js';
 import { type StateOperationResult } from '../../state/state-report.js';
 import { type DocumentStore, type StateAddress } from '../../state/state.store.js';
-import { type Principal } from '../principal.js';
+import { type Principal } from '../../transport/principal.js';
 import { type StateHttpRequest } from './state-call.js';
 import { RequestInProgressError, RequestKeyConflictError } from './state-http.errors.js';
 

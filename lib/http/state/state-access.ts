@@ -1,7 +1,7 @@
 import { type Session } from '../../session/session.js';
 import { type StateOperation } from '../../state/state-report.js';
 import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
-import { isTexts, ownsSession, type Principal } from '../principal.js';
+import { isTexts, ownsSession, type Principal } from '../../transport/principal.js';
 import { StateForbiddenError } from './state-http.errors.js';
 
 /** What a principal must have among its capabilities (STA-25). */

@@ -1,7 +1,7 @@
 import { type IncomingHttpHeaders } from 'node:http';
 import { type StateOperation } from '../../state/state-report.js';
 import { type StateRequest } from '../../state/state-request.js';
-import { type Principal } from '../principal.js';
+import { type Principal } from '../../transport/principal.js';
 import { rawRequest } from '../raw-request.js';
 
 /** What of a request the control plane reads. */

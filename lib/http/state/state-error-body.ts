@@ -1,7 +1,7 @@
 import { HttpException, HttpStatus } from '@nestjs/common';
 import { SessionsError } from '../../common/sessions.error.js';
 import { type StateOperationResult } from '../../state/state-report.js';
-import { isApplicationFault, type SessionsErrorBody, toErrorBody } from '../sessions-exception.filter.js';
+import { isApplicationFault, type SessionsErrorBody, toErrorBody } from '../../transport/sessions-error-body.js';
 import { StateStoresFailedError } from './state-http.errors.js';
 
 /** What a client of the control plane gets for any error at all. */

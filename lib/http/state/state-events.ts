@@ -1,7 +1,7 @@
 import { EventStream } from '../../common/event-stream.js';
 import { type JsonObject } from '../../common/json.js';
 import { type StateOperation } from '../../state/state-report.js';
-import { type Principal } from '../principal.js';
+import { type Principal } from '../../transport/principal.js';
 
 /** A call of the control plane over HTTP (STA-25). What the state holds is not in it, and of the body only what is named here. */
 export interface StateEvent {

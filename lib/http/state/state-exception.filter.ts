@@ -1,8 +1,8 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, type ExecutionContext, Inject, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { PRINCIPAL_RESOLVER } from '../../sessions.tokens.js';
-import { type Principal, type PrincipalResolver } from '../principal.js';
-import { replyError } from '../sessions-exception.filter.js';
+import { type Principal, type PrincipalResolver } from '../../transport/principal.js';
+import { replyError } from '../reply-error.js';
 import { StateAudit } from './state-audit.js';
 import { callOf, type StateHttpRequest } from './state-call.js';
 import { isFault, toStateErrorBody } from './state-error-body.js';

@@ -1,8 +1,8 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { type StateOperation } from '../../state/state-report.js';
 import { PRINCIPAL_RESOLVER } from '../../sessions.tokens.js';
-import { UnauthenticatedError } from '../http.errors.js';
-import { type PrincipalResolver } from '../principal.js';
+import { UnauthenticatedError } from '../../transport/transport.errors.js';
+import { type PrincipalResolver } from '../../transport/principal.js';
 import { assertCapability } from './state-access.js';
 import { callOf } from './state-call.js';
 

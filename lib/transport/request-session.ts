@@ -1,6 +1,6 @@
 import { type ExecutionContext } from '@nestjs/common';
 import { type Session } from '../session/session.js';
-import { rawRequest } from './raw-request.js';
+import { rawRequest } from '../http/raw-request.js';
 
 const sessions = new WeakMap<object, Session>();
 

@@ -5,7 +5,7 @@ import { SessionNotFoundError, SessionStateError } from '../session/session.erro
 import { type Session } from '../session/session.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { PRINCIPAL_RESOLVER } from '../sessions.tokens.js';
-import { SessionIdMissingError, UnauthenticatedError } from './http.errors.js';
+import { SessionIdMissingError, UnauthenticatedError } from './transport.errors.js';
 import { ownsSession, type Principal, type PrincipalResolver } from './principal.js';
 import { keepSession } from './request-session.js';
 import { allowsAnonymous, type SessionIdSource, UseSession, type UseSessionOptions } from './session.decorators.js';

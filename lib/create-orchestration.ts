@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { Must, MustBeInteger, MustBeName, Optional, validateInput } from './common/check-input.js';
+import { traceOf } from './common/error-trace.js';
 import { SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { orchestrationParts } from './orchestration/agent-orchestration.js';
@@ -93,7 +94,7 @@ export function createOrchestrationStateManager(
   const timer = enabled
     ? setInterval(() => {
         manager.cleanupExpired().catch((error: unknown) => {
-          logger.error('The clean-up of orchestration states failed; the next run tries again.', String(error));
+          logger.error('The clean-up of orchestration states failed; the next run tries again.', traceOf(error));
         });
       }, intervalMs).unref()
     : undefined;

@@ -9,6 +9,7 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
+import { traceOf } from './common/error-trace.js';
 import { findProvider } from './common/nest-providers.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
 import { ConversationCompactor } from './conversation/conversation-compactor.service.js';
@@ -100,7 +101,7 @@ export class SessionsLifecycle
     try {
       await close();
     } catch (error) {
-      this.logger.error('The queue could not be closed.', error instanceof Error ? error.stack : String(error));
+      this.logger.error('The queue could not be closed.', traceOf(error));
     }
   }
 

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { type Observable, Subject } from 'rxjs';
+import { traceOf } from './error-trace.js';
 
 /** Tells listeners of this process what happened. No listener delays or fails what it is told of. */
 export class EventStream<Event extends { readonly type: string }> {
@@ -22,8 +23,7 @@ export class EventStream<Event extends { readonly type: string }> {
       // Inside a promise, so that an async listener's rejection is caught as well.
       new Promise((resolve) => resolve(listener(event as Extract<Event, { readonly type: Type }>))).catch(
         (error: unknown) => {
-          const trace = error instanceof Error ? error.stack : String(error);
-          this.logger.error(`A listener of ${type} events threw.`, trace);
+          this.logger.error(`A listener of ${type} events threw.`, traceOf(error));
         },
       );
     });

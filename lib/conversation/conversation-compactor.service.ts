@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { mintId } from '../common/ids.js';
 import { hashed } from '../common/log-id.js';
 import { type RetrySettings } from '../turn/turn.settings.js';
@@ -216,7 +217,8 @@ export class ConversationCompactor {
     await held.end((head) => ({ ...run.charged(head), failure })).catch(() => undefined);
     this.tellFailed(task, phase, reason, count);
     this.logger.warn(
-      `Could not compact session ${hashed(sessionId)} (${phase}, for the ${count}. time): ${failure.message}`,
+      `Could not compact session ${hashed(sessionId)} (${phase}, for the ${count}. time).`,
+      traceOf(reason),
     );
     return new CompactionFailedError(sessionId, phase, reason);
   }
@@ -228,7 +230,7 @@ export class ConversationCompactor {
     );
     if (isTold) return;
     this.tellFailed(task, 'load', error, 0);
-    this.logger.warn(`Could not compact session ${hashed(task.sessionId)}: ${String(error)}`);
+    this.logger.warn(`Could not compact session ${hashed(task.sessionId)}.`, traceOf(error));
   }
 
   private tellFailed(

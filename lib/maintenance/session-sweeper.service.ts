@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { type SchedulerRegistry } from '@nestjs/schedule';
 import { CronJob } from 'cron';
+import { traceOf } from '../common/error-trace.js';
 import { mintId } from '../common/ids.js';
 import { inBatches } from '../common/in-batches.js';
 import { type SessionStore } from '../session/session-store.service.js';
@@ -105,7 +106,7 @@ export class SessionSweeper {
     try {
       await this.sweep();
     } catch (error) {
-      this.logger.error('The sweep of idle sessions failed; the next run tries again.', String(error));
+      this.logger.error('The sweep of idle sessions failed; the next run tries again.', traceOf(error));
     }
   }
 

@@ -1,4 +1,5 @@
 import { type Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { EventStream } from '../common/event-stream.js';
 import { type CompactionEvent } from '../conversation/compaction-events.js';
 import { type Session } from '../session/session.js';
@@ -76,8 +77,7 @@ export function tellListeners(
     if (!listener) continue;
     // Inside a promise, so that an async listener's rejection is caught as well.
     new Promise((resolve) => resolve(listener(event))).catch((error: unknown) => {
-      const trace = error instanceof Error ? error.stack : String(error);
-      logger.error(`A listener of ${event.type} events threw.`, trace);
+      logger.error(`A listener of ${event.type} events threw.`, traceOf(error));
     });
   }
 }

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { deepFreeze, type JsonValue, toJson } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
 import { type MessageDraft } from '../conversation/message.js';
@@ -31,8 +32,7 @@ export class TurnMemory {
     try {
       await memory.remember({ ...this.query(), reply, messages });
     } catch (error) {
-      const trace = error instanceof Error ? error.stack : String(error);
-      this.logger.error(`Turn ${hashed(this.turn.id)} has settled, and the memory did not take it.`, trace);
+      this.logger.error(`Turn ${hashed(this.turn.id)} has settled, and the memory did not take it.`, traceOf(error));
     }
   }
 

@@ -5,7 +5,8 @@ import { type Session, type SessionChange, type SessionState } from './session.j
 export type SessionEvent =
   | { readonly type: 'created'; readonly session: Session }
   /** First activity, or activity after it was suspended. */
-  | { readonly type: 'activated' | 'resumed'; readonly session: Session; readonly previousState: SessionState }
+  | { readonly type: 'activated'; readonly session: Session; readonly previousState: SessionState }
+  | { readonly type: 'resumed'; readonly session: Session; readonly previousState: SessionState }
   | {
       readonly type: 'suspended';
       readonly session: Session;

@@ -1,6 +1,7 @@
 import { HttpStatus, Logger, type Type } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
 import { isFaultCode, statusOfCode } from '../common/error-status.js';
+import { traceOf } from '../common/error-trace.js';
 import { assertId } from '../common/ids.js';
 import { type JsonValue, toJson, toJsonObject } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
@@ -272,10 +273,7 @@ export class SessionStateService {
 
   private logFailure({ operation, store, sessionId }: ModuleCall, error: unknown): void {
     const what = sessionId === undefined ? '' : ` session ${hashed(sessionId)}`;
-    this.logger.error(
-      `The state module ${store} failed to ${operation}${what}.`,
-      error instanceof Error ? error.stack : error,
-    );
+    this.logger.error(`The state module ${store} failed to ${operation}${what}.`, traceOf(error));
   }
 
   private enabled<T>(name: StateModuleName, state: T | undefined): T {

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { type Turn } from '../turn/turn.js';
 
 const logger = new Logger('AgentSessions');
@@ -15,7 +16,7 @@ export class HintEmitter {
         listener(turnId, turn);
       } catch (error) {
         // What a hint tells of is committed: its writer must not believe otherwise.
-        logger.error('A listener of turn hints threw.', error instanceof Error ? error.stack : String(error));
+        logger.error('A listener of turn hints threw.', traceOf(error));
       }
     };
     this.events.on('changed', harmless);

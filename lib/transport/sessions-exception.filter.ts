@@ -1,5 +1,6 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import { traceOf } from '../common/error-trace.js';
 import { SessionsError } from '../common/sessions.error.js';
 import { replyError } from '../http/reply-error.js';
 import { isApplicationFault, toErrorBody } from './sessions-error-body.js';
@@ -15,7 +16,7 @@ export class SessionsExceptionFilter implements ExceptionFilter<SessionsError> {
     // Other transports have filters of their own.
     if (host.getType() !== 'http') throw error;
     // The client is told nothing of it, so somebody else must be.
-    if (isApplicationFault(error)) this.logger.error(error.stack);
+    if (isApplicationFault(error)) this.logger.error(traceOf(error));
     const http = host.switchToHttp();
     replyError(this.adapterHost.httpAdapter, http.getRequest(), http.getResponse(), toErrorBody(error));
   }

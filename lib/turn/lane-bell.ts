@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { Deadline } from '../common/deadline.js';
+import { Deadline, DeadlineError } from '../common/deadline.js';
+import { traceOf } from '../common/error-trace.js';
 import { type TurnQueue } from './turn-queue.js';
 
 /** How long a caller waits for a queue that does not answer. */
@@ -39,7 +40,7 @@ export class LaneBell {
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<void>((resolve) => {
       timer = setTimeout(() => {
-        this.failed(new Error(`The queue did not answer within ${PATIENCE_MS} ms.`));
+        this.failed(new DeadlineError(PATIENCE_MS));
         resolve();
       }, PATIENCE_MS);
     });
@@ -65,7 +66,7 @@ export class LaneBell {
     if (!this.isTold) {
       this.logger.error(
         'Could not ring for a lane; its turn is stored, and the lane will be looked at again.',
-        String(error),
+        traceOf(error),
       );
     }
     this.isTold = true;

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { type TurnRuntime } from './turn-runtime.js';
 
 const BATCH = 500;
@@ -62,7 +63,7 @@ export class LaneReconciler {
       this.failing = false;
     } catch (error) {
       // Once per outage, not once a second.
-      if (!this.failing) this.logger.error('Could not look for lanes that need attention; trying on.', String(error));
+      if (!this.failing) this.logger.error('Could not look for lanes that need attention; trying on.', traceOf(error));
       this.failing = true;
     }
     if (this.stopped) return;

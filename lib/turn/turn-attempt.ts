@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/log-id.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { StateResetError } from '../state/state.errors.js';
@@ -252,7 +253,7 @@ export class TurnAttempt {
     try {
       listener(turn);
     } catch (error) {
-      this.logger.error(`What follows turn ${hashed(turn.id)} failed.`, error instanceof Error ? error.stack : error);
+      this.logger.error(`What follows turn ${hashed(turn.id)} failed.`, traceOf(error));
     }
   }
 

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/log-id.js';
 import { type NewTurnEvent } from './turn-event.js';
 import { TurnFencedError } from './turn.errors.js';
@@ -110,7 +111,7 @@ export class TurnEventWriter {
     if (error instanceof TurnFencedError) return;
     this.logger.error(
       `Events of turn ${hashed(this.options.turnId)} could not be stored; its attempt goes on without them.`,
-      error instanceof Error ? error.stack : String(error),
+      traceOf(error),
     );
   }
 

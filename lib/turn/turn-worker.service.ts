@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/log-id.js';
 import { emitActivity } from '../session/session-events.js';
 import { compareVersions } from './compare-versions.js';
@@ -76,7 +77,7 @@ export class TurnWorker {
     } catch (error) {
       this.logger.error(
         `Could not visit the lane of session ${hashed(sessionId)}; it will be offered again.`,
-        stackOf(error),
+        traceOf(error),
       );
     }
   }
@@ -127,7 +128,7 @@ export class TurnWorker {
       case 'lost':
         this.logger.warn(
           `Turn ${hashed(turnId)} is no longer held by this worker; its result was not stored.`,
-          stackOf(outcome.error),
+          traceOf(outcome.error),
         );
         return null;
     }
@@ -169,7 +170,7 @@ export class TurnWorker {
     try {
       await this.runtime.sessions.touch(sessionId);
     } catch (error) {
-      this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn settled.`, stackOf(error));
+      this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn settled.`, traceOf(error));
     }
   }
 
@@ -182,8 +183,4 @@ export class TurnWorker {
 
 function newer(a: string, b: string): string {
   return compareVersions(a, b) < 0 ? b : a;
-}
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

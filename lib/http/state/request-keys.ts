@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
+import { traceOf } from '../../common/error-trace.js';
 import { mintId } from '../../common/ids.js';
 import { type JsonObject, type JsonValue, toJsonObject } from '../../common/json.js';
 import { InvalidInputError } from '../../common/sessions.error.js';
@@ -137,7 +138,7 @@ export class RequestKeys {
   /** What was done is done, and that is what the client must hear. */
   private async settle(write: () => Promise<unknown>): Promise<void> {
     await write().catch((error: unknown) => {
-      this.logger.warn(`An Idempotency-Key could not be settled; its reservation lapses. ${String(error)}`);
+      this.logger.warn('An Idempotency-Key could not be settled; its reservation lapses.', traceOf(error));
     });
   }
 

@@ -1,5 +1,6 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, type ExecutionContext, Inject, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import { traceOf } from '../../common/error-trace.js';
 import { PRINCIPAL_RESOLVER } from '../../sessions.tokens.js';
 import { type Principal, type PrincipalResolver } from '../../transport/principal.js';
 import { replyError } from '../reply-error.js';
@@ -50,7 +51,7 @@ export class StateExceptionFilter implements ExceptionFilter<unknown> {
   }
 
   private log(error: unknown): void {
-    this.logger.error(error instanceof Error ? error.stack : String(error));
+    this.logger.error(traceOf(error));
   }
 
   private callAt(request: StateHttpRequest): ReturnType<typeof callOf> {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type * as BullMQ from 'bullmq';
 import { type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bullmq';
+import { traceOf } from '../../common/error-trace.js';
 import { isPlainObject } from '../../common/json.js';
 import { loadPeer } from '../../common/load-peer.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
@@ -203,7 +204,7 @@ export class BullmqQueue implements TurnQueue {
 
   /** Once per outage: BullMQ tells of every attempt to connect. */
   private failed(error: Error): void {
-    if (!this.failing) this.logger.error(`The queue ${this.name} has a problem; trying on.`, error.stack);
+    if (!this.failing) this.logger.error(`The queue ${this.name} has a problem; trying on.`, traceOf(error));
     this.failing = true;
   }
 }

@@ -1,0 +1,61 @@
+/** A cause of a cause is as deep as drivers go. */
+const MAX_CAUSES = 5;
+const WORD = /^[\w.$:-]{1,64}$/;
+const FRAME = /^ {4}at (?:.+ \(.+\)|.+:\d+:\d+)$/;
+
+type Fields = Readonly<Record<'name' | 'message' | 'code' | 'stack' | 'cause', unknown>>;
+
+/**
+ * An error as it may stand in a log: its class, code and frames, and the same of its causes (NST-22). Without its message, which
+ * may hold an id, what a user said, or the password of a connection.
+ */
+export function traceOf(error: unknown): string {
+  const parts: string[] = [];
+  for (let next = error; parts.length <= MAX_CAUSES; ) {
+    parts.push([titleOf(next), ...framesOf(next)].join('\n'));
+    const { cause } = fieldsOf(next);
+    if (cause === undefined || cause === null) break;
+    next = cause;
+  }
+  return parts.join('\ncaused by ');
+}
+
+/** Its code, else its class: what errors are counted by. What is no word may be anything, and is left out. */
+export function errorType(error: unknown): string {
+  const { code } = fieldsOf(error);
+  return isWord(code) ? code : classOf(error);
+}
+
+function titleOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return `Thrown: ${typeof error}`;
+  const { code } = fieldsOf(error);
+  return isWord(code) ? `${classOf(error)} [${code}]` : classOf(error);
+}
+
+function classOf(error: unknown): string {
+  const { name } = fieldsOf(error);
+  // Most classes leave the name of Error as it is.
+  const own = name === 'Error' ? (error as Error).constructor?.name : name;
+  return isWord(own) ? own : 'Error';
+}
+
+/** A message may look like a frame, so it is cut off first. */
+function framesOf(error: unknown): string[] {
+  const { stack, message } = fieldsOf(error);
+  if (typeof stack !== 'string' || typeof message !== 'string') return [];
+  const start = stack.indexOf(message);
+  if (start === -1) return [];
+  return stack
+    .slice(start + message.length)
+    .split('\n')
+    .filter((line) => FRAME.test(line));
+}
+
+/** Not instanceof Error: errors of another realm and of some clients are none. */
+function fieldsOf(error: unknown): Fields {
+  return (typeof error === 'object' && error !== null ? error : {}) as Fields;
+}
+
+function isWord(value: unknown): value is string {
+  return typeof value === 'string' && WORD.test(value);
+}

@@ -310,8 +310,14 @@ export { type SessionsErrorBody } from './transport/sessions-error-body.js';
 export { SessionsExceptionFilter } from './transport/sessions-exception.filter.js';
 
 // HTTP
+export { UnsupportedMediaTypeError } from './http/http.errors.js';
+export { SessionsControllersOptions } from './http/controllers/controllers.options.js';
+export { SessionsControllerOptions } from './http/sessions/sessions-controller.options.js';
+export { type SessionView } from './http/sessions/session-view.js';
+export { TurnsControllerOptions } from './http/turns/turns-controller.options.js';
+export { type TurnView } from './http/turns/turn-view.js';
 export { STATE_CAPABILITIES, type StateCapability } from './http/state/state-access.js';
-export { SessionsControllersOptions, StateControllerOptions } from './http/state/state-controller.options.js';
+export { StateControllerOptions } from './http/state/state-controller.options.js';
 export { type StateErrorBody } from './http/state/state-error-body.js';
 export { type StateEvent, StateEvents } from './http/state/state-events.js';
 export * from './http/state/state-http.errors.js';

@@ -1,18 +1,28 @@
 import { type ModuleMetadata } from '@nestjs/common';
 import { provide } from './common/nest-providers.js';
+import { agentName } from './orchestration/agent-ref.js';
+import { ControllersExceptionFilter } from './http/controllers/controllers-exception.filter.js';
+import { SessionsControllersOptions } from './http/controllers/controllers.options.js';
+import { EarlyErrorsModule } from './http/controllers/early-errors.module.js';
+import { sessionsController } from './http/sessions/sessions-controller.js';
+import { SessionsControllerOptions } from './http/sessions/sessions-controller.options.js';
 import { RequestKeys } from './http/state/request-keys.js';
 import { StateAudit } from './http/state/state-audit.js';
 import { StateCalls } from './http/state/state-calls.js';
 import { stateController } from './http/state/state-controller.js';
-import { SessionsControllersOptions, StateControllerOptions } from './http/state/state-controller.options.js';
+import { StateControllerOptions } from './http/state/state-controller.options.js';
 import { StateEvents } from './http/state/state-events.js';
 import { StateExceptionFilter } from './http/state/state-exception.filter.js';
-import { StateRoutesModule } from './http/state/state-routes.module.js';
+import { ClientTurns } from './http/turns/client-turns.js';
+import { turnsController } from './http/turns/turns-controller.js';
+import { TurnsControllerOptions } from './http/turns/turns-controller.options.js';
 import { SessionStore } from './session/session-store.service.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
 import { check } from './sessions.settings.js';
 import { SESSIONS_ADAPTER } from './sessions.tokens.js';
 import { SessionStateService } from './state/session-state.service.js';
+import { TurnRunner } from './turn/turn-runner.js';
+import { TurnService } from './turn/turn.service.js';
 
 type Parts = Required<Pick<ModuleMetadata, 'imports' | 'controllers' | 'providers'>>;
 
@@ -21,12 +31,47 @@ type Parts = Required<Pick<ModuleMetadata, 'imports' | 'controllers' | 'provider
  * @throws SessionsConfigurationError for a controller without a guard
  */
 export function sessionsControllers(options?: SessionsControllersOptions): Parts {
-  const given = check(SessionsControllersOptions, 'controllers', options);
-  if (given.state === undefined) return { imports: [], controllers: [], providers: [] };
-  const { guards, path = 'state', imports = [] } = check(StateControllerOptions, 'controllers.state', given.state);
+  const { sessions, turns, state } = check(SessionsControllersOptions, 'controllers', options);
+  const parts = [
+    ...(sessions === undefined ? [] : [sessionsParts(sessions)]),
+    ...(turns === undefined ? [] : [turnsParts(turns)]),
+    ...(state === undefined ? [] : [stateParts(state)]),
+  ];
+  if (parts.length === 0) return { imports: [], controllers: [], providers: [] };
   return {
-    imports: [...imports, StateRoutesModule],
-    controllers: [stateController({ guards, path })],
+    imports: [EarlyErrorsModule, ...parts.flatMap(({ imports }) => imports)],
+    controllers: parts.flatMap(({ controllers }) => controllers),
+    providers: [ControllersExceptionFilter, ...parts.flatMap(({ providers }) => providers)],
+  };
+}
+
+function sessionsParts(given: SessionsControllerOptions): Parts {
+  const options = check(SessionsControllerOptions, 'controllers.sessions', given);
+  return { imports: options.imports ?? [], controllers: [sessionsController(options)], providers: [] };
+}
+
+function turnsParts(given: TurnsControllerOptions): Parts {
+  const options = check(TurnsControllerOptions, 'controllers.turns', given);
+  const orchestrators = options.orchestrators.map(agentName);
+  return {
+    imports: options.imports ?? [],
+    controllers: [turnsController(options)],
+    providers: [
+      provide(
+        ClientTurns,
+        [TurnService, TurnRunner, SessionStore],
+        (turns: TurnService, runner: TurnRunner, sessions: SessionStore) =>
+          new ClientTurns(turns, runner, sessions, orchestrators),
+      ),
+    ],
+  };
+}
+
+function stateParts(given: StateControllerOptions): Parts {
+  const options = check(StateControllerOptions, 'controllers.state', given);
+  return {
+    imports: options.imports ?? [],
+    controllers: [stateController(options)],
     providers: [
       provide(StateAudit, [StateEvents], (events: StateEvents) => new StateAudit(events)),
       provide(

@@ -6,7 +6,7 @@ import { type IdGenerator } from './common/ids.js';
 import { OrchestrationStateOptions } from './orchestration/orchestration.settings.js';
 import { type TokenCounter } from './conversation/token-counter.js';
 import { type PrincipalResolver } from './transport/principal.js';
-import { type SessionsControllersOptions } from './http/state/state-controller.options.js';
+import { type SessionsControllersOptions } from './http/controllers/controllers.options.js';
 import { isSeconds, MAX_SECONDS, SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { isSessionsAdapter, type SessionsAdapter } from './sessions.adapter.js';
 import { type StateOptions } from './state/state.settings.js';

@@ -73,6 +73,11 @@ async function make(sessions: SessionStore, parent: Session, id: string): Promis
   }
 }
 
+/** Whether an orchestrator made the session for itself, as a tool of another one. */
+export function isChildSession({ metadata }: Session): boolean {
+  return typeof metadata.parentSessionId === 'string';
+}
+
 /** What does not fit ends in its hash. */
 export function childId(parent: string, name: string): string {
   const id = `${parent}/${name}`;

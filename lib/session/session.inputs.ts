@@ -3,6 +3,10 @@ import { Must, MustBeInteger, MustBeName, MustBeTime, Optional } from '../common
 import { isName, NAME_RULE } from '../common/ids.js';
 import { SESSION_STATES, type SessionState } from './session.js';
 
+/** A state, or a list of them. */
+export const MustBeStates = (): PropertyDecorator =>
+  Must(isStateFilter, `must be one or more of ${SESSION_STATES.join(', ')}.`);
+
 /** What `SessionStore.create` takes (SES-02). */
 export class CreateSessionInput {
   /** Chosen by the caller; left out, the store mints one with 128 random bits. */
@@ -38,7 +42,7 @@ export class SessionQuery {
   workspaceId?: string | null;
 
   @Optional()
-  @Must(isStateFilter, `must be one or more of ${SESSION_STATES.join(', ')}.`)
+  @MustBeStates()
   state?: SessionState | SessionState[];
 
   /** Sessions to which this surface is attached. */

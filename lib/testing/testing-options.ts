@@ -2,7 +2,7 @@ import { type INestApplication, type ModuleMetadata } from '@nestjs/common';
 import { type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { type SessionsControllersOptions } from '../http/state/state-controller.options.js';
+import { type SessionsControllersOptions } from '../http/controllers/controllers.options.js';
 import { type OrchestratorRef } from '../orchestrator/orchestrator.decorators.js';
 import { type SessionsModuleOptions, type SessionsModuleStatics, type TurnsOptions } from '../sessions.options.js';
 import { memoryAdapter } from '../store/memory/memory-adapter.js';

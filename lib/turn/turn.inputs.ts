@@ -8,6 +8,14 @@ import { type MessageDraft } from '../conversation/message.js';
 import { type TurnListener } from './turn-contexts.js';
 import { TURN_STATUSES, type TurnInput, type TurnRequest, type TurnStatus, WHEN_BUSY, type WhenBusy } from './turn.js';
 
+/** A status, or a list of them. */
+export const MustBeStatuses = (): PropertyDecorator =>
+  Must(isStatusFilter, `must be one or more of ${TURN_STATUSES.join(', ')}.`);
+
+/** What to do when the session is busy. */
+export const MustBeWhenBusy = (): PropertyDecorator =>
+  Must((value) => WHEN_BUSY.includes(value as WhenBusy), `must be one of ${WHEN_BUSY.join(', ')}.`);
+
 /** How a turn is submitted (BOT-02). */
 export class SubmitOptions {
   /** The session whose lane the turn joins. */
@@ -62,7 +70,7 @@ export class SubmitOptions {
 
   /** What to do when the session is busy; default: the module's `turns.whenBusy`. */
   @Optional()
-  @Must((value) => WHEN_BUSY.includes(value as WhenBusy), `must be one of ${WHEN_BUSY.join(', ')}.`)
+  @MustBeWhenBusy()
   whenBusy?: WhenBusy;
 }
 
@@ -88,7 +96,7 @@ export class TurnListQuery {
   sessionId!: string;
 
   @Optional()
-  @Must(isStatusFilter, `must be one or more of ${TURN_STATUSES.join(', ')}.`)
+  @MustBeStatuses()
   status?: TurnStatus | TurnStatus[];
 
   /** Turns at later positions than this; default 0. */
@@ -107,24 +115,25 @@ export type TurnInputLike = string | TurnInput;
 
 /**
  * The input as it is stored.
+ * @param path names it in errors
  * @throws InvalidInputError, StateSerializationError, TooLargeError
  */
-export function toTurnInput(input: unknown, maxBytes: number): TurnInput {
+export function toTurnInput(input: unknown, maxBytes: number, path = 'input'): TurnInput {
   const given = typeof input === 'string' ? { text: input } : input;
-  if (!isPlainObject(given)) throw new InvalidInputError('input', 'must be a text, or an object with a text.');
+  if (!isPlainObject(given)) throw new InvalidInputError(path, 'must be a text, or an object with a text.');
   const unknown = Object.keys(given).find((key) => !['text', 'content', 'metadata'].includes(key));
-  if (unknown !== undefined) throw new InvalidInputError(`input.${unknown}`, 'is not a known key.');
+  if (unknown !== undefined) throw new InvalidInputError(`${path}.${unknown}`, 'is not a known key.');
   const { text, content, metadata } = given;
-  if (typeof text !== 'string') throw new InvalidInputError('input.text', 'must be a text.');
-  if (text.trim() === '' && content === undefined) throw new InvalidInputError('input.text', 'must not be empty.');
+  if (typeof text !== 'string') throw new InvalidInputError(`${path}.text`, 'must be a text.');
+  if (text.trim() === '' && content === undefined) throw new InvalidInputError(`${path}.text`, 'must not be empty.');
   const isParts =
     Array.isArray(content) && content.every((part) => isPlainObject(part) && typeof part.type === 'string');
   if (content !== undefined && !isParts)
-    throw new InvalidInputError('input.content', 'must be an array of parts, each with a type.');
+    throw new InvalidInputError(`${path}.content`, 'must be an array of parts, each with a type.');
   const checked = {
     text,
-    ...(content === undefined ? {} : { content: toJson(content, 'input.content') }),
-    ...(metadata === undefined ? {} : { metadata: toJsonObject(metadata, 'input.metadata') }),
+    ...(content === undefined ? {} : { content: toJson(content, `${path}.content`) }),
+    ...(metadata === undefined ? {} : { metadata: toJsonObject(metadata, `${path}.metadata`) }),
   };
   stringifyWithin(checked, maxBytes, 'The input');
   return checked as TurnInput;

@@ -4,11 +4,9 @@ import { Logger } from '@nestjs/common';
 import { traceOf } from '../../common/error-trace.js';
 import { mintId } from '../../common/ids.js';
 import { type JsonObject, type JsonValue, toJsonObject } from '../../common/json.js';
-import { InvalidInputError } from '../../common/sessions.error.js';
 import { type StateOperationResult } from '../../state/state-report.js';
 import { type DocumentStore, type StateAddress } from '../../state/state.store.js';
 import { type Principal } from '../../transport/principal.js';
-import { type StateHttpRequest } from './state-call.js';
 import { RequestInProgressError, RequestKeyConflictError } from './state-http.errors.js';
 
 const NAMESPACE = 'agent-sessions:state-requests';
@@ -50,13 +48,6 @@ interface Reservation {
   readonly kept: Kept;
   /** False: another request has it. */
   readonly own: boolean;
-}
-
-/** The request's Idempotency-Key. @throws InvalidInputError for a malformed one, and for several */
-export function requestKeyOf({ headers }: StateHttpRequest): string | undefined {
-  const key = headers['idempotency-key'];
-  if (key === undefined || (typeof key === 'string' && /^[\x21-\x7e]{1,255}$/.test(key))) return key;
-  throw new InvalidInputError('Idempotency-Key', 'must be 1 to 255 visible ASCII characters without spaces.');
 }
 
 /**

@@ -1,18 +1,7 @@
-import { type IncomingHttpHeaders } from 'node:http';
 import { type StateOperation } from '../../state/state-report.js';
 import { type StateRequest } from '../../state/state-request.js';
 import { type Principal } from '../../transport/principal.js';
 import { rawRequest } from '../raw-request.js';
-
-/** What of a request the control plane reads. */
-export interface StateHttpRequest {
-  readonly headers: IncomingHttpHeaders;
-  readonly body?: unknown;
-  readonly method: string;
-  readonly url: string;
-  /** Express: the address before routers shortened it. */
-  readonly originalUrl?: string;
-}
 
 /** What is known of a request while it is answered. */
 export interface StateCall {

@@ -4,13 +4,15 @@ import { type SessionStore } from '../../session/session-store.service.js';
 import { type SessionStateService } from '../../state/session-state.service.js';
 import { type StateOperation, type StateOperationResult } from '../../state/state-report.js';
 import { type StateRequest } from '../../state/state-request.js';
+import { type HttpRequest } from '../controllers/http-request.js';
+import { idempotencyKeyOf } from '../controllers/idempotency-key.js';
 import { UnauthenticatedError } from '../../transport/transport.errors.js';
 import { type Principal } from '../../transport/principal.js';
 import { readRequest } from './read-request.js';
-import { type KeyedResult, type RequestKeys, requestKeyOf } from './request-keys.js';
+import { type KeyedResult, type RequestKeys } from './request-keys.js';
 import { assertAllowed, mayTouch } from './state-access.js';
 import { type StateAudit } from './state-audit.js';
-import { callOf, type StateCall, type StateHttpRequest } from './state-call.js';
+import { callOf, type StateCall } from './state-call.js';
 import { StateStoresFailedError } from './state-http.errors.js';
 
 /**
@@ -25,7 +27,7 @@ export class StateCalls {
     private readonly audit: StateAudit,
   ) {}
 
-  async answer(operation: StateOperation, request: StateHttpRequest): Promise<StateOperationResult> {
+  async answer(operation: StateOperation, request: HttpRequest): Promise<StateOperationResult> {
     const call = callOf(request, operation);
     try {
       const { result, repeated } = await this.handle(call, request);
@@ -38,12 +40,12 @@ export class StateCalls {
     }
   }
 
-  private async handle(call: StateCall, http: StateHttpRequest): Promise<KeyedResult> {
+  private async handle(call: StateCall, http: HttpRequest): Promise<KeyedResult> {
     const { operation, principal } = call;
     if (!principal) throw new UnauthenticatedError();
     const request = readRequest(operation, http);
     call.request = request;
-    const key = requestKeyOf(http);
+    const key = idempotencyKeyOf(http);
     assertAllowed(principal, operation, request);
     await this.assertSession(principal, request);
 

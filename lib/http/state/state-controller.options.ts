@@ -1,40 +1,4 @@
-import { type CanActivate, type ModuleMetadata, type Type } from '@nestjs/common';
-import { Allow } from 'class-validator';
-import { Must, Optional } from '../../common/check-input.js';
+import { ControllerOptions } from '../controllers/controller.options.js';
 
-/** The control plane over HTTP: `POST {path}/describe`, `{path}/reset` and `{path}/compact`. */
-export class StateControllerOptions {
-  /**
-   * At least one: who may come near it at all. They come before the capabilities of the principal are looked at, and are where it is
-   * found out who asks. Classes, which may inject what `imports` and global modules provide; or instances.
-   */
-  @Must(
-    (value) => Array.isArray(value) && value.length > 0 && value.every(isGuard),
-    'must list at least one guard: a class with canActivate, or an instance of one.',
-  )
-  guards!: readonly (Type<CanActivate> | CanActivate)[];
-
-  /** Default `state`. */
-  @Optional()
-  @Must((value) => typeof value === 'string' && PATH.test(value), 'must be a path, for example admin/state.')
-  path?: string;
-
-  /** Modules whose providers the guards inject. */
-  @Allow()
-  imports?: ModuleMetadata['imports'];
-}
-
-/** The controllers of this package. Each is off unless it is named here. */
-export class SessionsControllersOptions {
-  @Allow()
-  state?: StateControllerOptions;
-}
-
-const PATH = /^[\w-]+(\/[\w-]+)*$/;
-
-function isGuard(value: unknown): boolean {
-  const guard: unknown = typeof value === 'function' ? value.prototype : value;
-  return (
-    typeof guard === 'object' && guard !== null && 'canActivate' in guard && typeof guard.canActivate === 'function'
-  );
-}
+/** The control plane over HTTP: `POST {path}/describe`, `{path}/reset` and `{path}/compact`. Default path `state`. */
+export class StateControllerOptions extends ControllerOptions {}

@@ -1,7 +1,7 @@
-import { HttpException, HttpStatus } from '@nestjs/common';
-import { SessionsError } from '../../common/sessions.error.js';
+import { HttpStatus } from '@nestjs/common';
 import { type StateOperationResult } from '../../state/state-report.js';
-import { isApplicationFault, type SessionsErrorBody, toErrorBody } from '../../transport/sessions-error-body.js';
+import { toAnyErrorBody } from '../controllers/error-body.js';
+import { type SessionsErrorBody, toErrorBody } from '../../transport/sessions-error-body.js';
 import { StateStoresFailedError } from './state-http.errors.js';
 
 /** What a client of the control plane gets for any error at all. */
@@ -10,37 +10,8 @@ export interface StateErrorBody extends SessionsErrorBody {
   readonly result?: StateOperationResult;
 }
 
-/** Of errors that others made: guards, parsers, the framework. */
-const CODE_BY_STATUS: Readonly<Record<number, string>> = {
-  [HttpStatus.BAD_REQUEST]: 'INVALID_INPUT',
-  [HttpStatus.UNAUTHORIZED]: 'UNAUTHENTICATED',
-  [HttpStatus.FORBIDDEN]: 'FORBIDDEN',
-  [HttpStatus.PAYLOAD_TOO_LARGE]: 'TOO_LARGE',
-  [HttpStatus.UNSUPPORTED_MEDIA_TYPE]: 'UNSUPPORTED_MEDIA_TYPE',
-  [HttpStatus.TOO_MANY_REQUESTS]: 'TOO_MANY_REQUESTS',
-};
-
-/** Of what went wrong inside. */
-const INTERNAL: SessionsErrorBody = {
-  statusCode: HttpStatus.INTERNAL_SERVER_ERROR,
-  code: 'INTERNAL',
-  message: 'Internal server error',
-};
-
-/** Whether the error is a mistake of the application, which its log must have. */
-export function isFault(error: unknown): boolean {
-  // The module's own was logged where it was caught.
-  if (error instanceof StateStoresFailedError) return false;
-  return error instanceof SessionsError ? isApplicationFault(error) : foreignStatus(error) >= 500;
-}
-
 export function toStateErrorBody(error: unknown): StateErrorBody {
-  if (error instanceof StateStoresFailedError) return toFailedBody(error);
-  if (error instanceof SessionsError) return toErrorBody(error);
-  const statusCode = foreignStatus(error);
-  if (statusCode >= 500) return { ...INTERNAL, statusCode };
-  const code = CODE_BY_STATUS[statusCode] ?? 'REFUSED';
-  return { statusCode, code, message: messageOf(error, statusCode) };
+  return error instanceof StateStoresFailedError ? toFailedBody(error) : toAnyErrorBody(error);
 }
 
 /** A refusal says that nothing was done: where that is not certain, it is none. */
@@ -50,22 +21,3 @@ function toFailedBody(error: StateStoresFailedError): StateErrorBody {
   const statusCode = isRefused ? body.statusCode : Math.max(body.statusCode, HttpStatus.INTERNAL_SERVER_ERROR);
   return { ...body, statusCode, message: error.message, result: error.result };
 }
-
-/** Parsers of bodies throw errors of their own, with a status. */
-function foreignStatus(error: unknown): number {
-  if (error instanceof HttpException) return error.getStatus();
-  const { status, statusCode = status } = (error ?? {}) as { status?: unknown; statusCode?: unknown };
-  const known = Number.isInteger(statusCode) && (statusCode as number) >= 400 && (statusCode as number) < 600;
-  return known ? (statusCode as number) : HttpStatus.INTERNAL_SERVER_ERROR;
-}
-
-/** What a guard says is for the client; what a parser says may repeat the body. */
-function messageOf(error: unknown, statusCode: number): string {
-  return error instanceof HttpException ? error.message : (PARSER_MESSAGES[statusCode] ?? 'The request was refused.');
-}
-
-const PARSER_MESSAGES: Readonly<Record<number, string>> = {
-  [HttpStatus.BAD_REQUEST]: 'The body must be JSON.',
-  [HttpStatus.PAYLOAD_TOO_LARGE]: 'The body is too large.',
-  [HttpStatus.UNSUPPORTED_MEDIA_TYPE]: 'The body must be JSON, with the content type application/json.',
-};

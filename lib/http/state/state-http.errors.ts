@@ -14,15 +14,6 @@ export class StateForbiddenError extends SessionsError {
   }
 }
 
-/** The body is of another type than the handler reads. HTTP 415. */
-export class UnsupportedMediaTypeError extends SessionsError {
-  readonly code = 'UNSUPPORTED_MEDIA_TYPE';
-
-  constructor() {
-    super('The body must be JSON, with the content type application/json.');
-  }
-}
-
 /** The Idempotency-Key came with another request before (STA-27). HTTP 422. Nothing was done. */
 export class RequestKeyConflictError extends SessionsError {
   readonly code = 'IDEMPOTENCY_CONFLICT';

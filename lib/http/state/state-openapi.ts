@@ -1,30 +1,20 @@
-import { applyDecorators } from '@nestjs/common';
-import { optionalPeer } from '../../common/load-peer.js';
 import { type StateOperation } from '../../state/state-report.js';
 import { COMPACTION_STRATEGIES } from '../../state/state-request.js';
-
-type Schema = Readonly<Record<string, unknown>>;
-
-/** As much of @nestjs/swagger as is needed. */
-interface Swagger {
-  readonly ApiTags: (tag: string) => MethodDecorator;
-  readonly ApiOperation: (options: Schema) => MethodDecorator;
-  readonly ApiHeader: (options: Schema) => MethodDecorator;
-  readonly ApiBody: (options: Schema) => MethodDecorator;
-  readonly ApiResponse: (options: Schema) => MethodDecorator;
-}
-
-const text = (description: string): Schema => ({ type: 'string', description });
-const flag = (description: string): Schema => ({ type: 'boolean', description });
-const count = (minimum: number, description: string): Schema => ({ type: 'integer', minimum, description });
-const anything = (description: string): Schema => ({ type: 'object', additionalProperties: true, description });
-const listOf = (items: Schema, description?: string): Schema => ({ type: 'array', items, description });
-const object = (properties: Schema, required: readonly string[] = Object.keys(properties)): Schema => ({
-  type: 'object',
-  properties,
-  ...(required.length === 0 ? {} : { required }),
-});
-const NAME: Schema = { type: 'string' };
+import {
+  anything,
+  body,
+  count,
+  documented,
+  ERROR,
+  ERROR_KEYS,
+  flag,
+  IDEMPOTENCY_HEADER,
+  listOf,
+  NAME,
+  object,
+  type Schema,
+  text,
+} from '../controllers/openapi.js';
 
 const COMMON = {
   sessionId: { type: 'string', minLength: 1, maxLength: 200, description: 'Whose state.' },
@@ -90,14 +80,10 @@ export const RESULT_SCHEMA = object({
 
 const ERROR_SCHEMA = object(
   {
-    statusCode: { type: 'integer' },
-    code: text('Stable.'),
-    message: NAME,
-    sessionId: NAME,
-    retryAfter: count(1, 'Seconds.'),
+    ...ERROR,
     result: { ...RESULT_SCHEMA, description: 'What was done all the same, where only some of the modules failed.' },
   },
-  ['statusCode', 'code', 'message'],
+  ERROR_KEYS,
 );
 
 const SUMMARIES: Readonly<Record<StateOperation, string>> = {
@@ -120,25 +106,14 @@ const REFUSALS: Readonly<Record<number, string>> = {
 
 /** Describes a handler to @nestjs/swagger, where that is installed. */
 export function describedAs(operation: StateOperation): MethodDecorator {
-  const swagger = optionalPeer('@nestjs/swagger') as Swagger | null;
-  if (!swagger) return applyDecorators();
-  const { ApiTags, ApiOperation, ApiHeader, ApiBody, ApiResponse } = swagger;
-  return applyDecorators(
-    ApiTags('state'),
-    ApiOperation({ summary: SUMMARIES[operation], operationId: `${operation}State` }),
-    ApiHeader({
-      name: 'Idempotency-Key',
-      required: false,
-      description: 'Of 1 to 255 visible ASCII characters. The same request sent again with it is not done again.',
-    }),
-    ApiBody({ schema: REQUEST_SCHEMAS[operation] }),
-    ApiResponse({ status: 200, description: 'Done.', schema: RESULT_SCHEMA }),
-    ...Object.entries(REFUSALS).map(([status, description]) =>
-      ApiResponse({ status: Number(status), description, schema: ERROR_SCHEMA }),
-    ),
-  );
-}
-
-function body(properties: Schema, required: readonly string[] = []): Schema {
-  return { ...object(properties, required), additionalProperties: false };
+  return documented({
+    tag: 'state',
+    id: `${operation}State`,
+    summary: SUMMARIES[operation],
+    headers: [IDEMPOTENCY_HEADER],
+    body: REQUEST_SCHEMAS[operation],
+    answer: { status: 200, description: 'Done.', schema: RESULT_SCHEMA },
+    refusals: REFUSALS,
+    error: ERROR_SCHEMA,
+  });
 }

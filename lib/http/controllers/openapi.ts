@@ -1,0 +1,89 @@
+import { applyDecorators } from '@nestjs/common';
+import { optionalPeer } from '../../common/load-peer.js';
+
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** As much of @nestjs/swagger as is needed. */
+interface Swagger {
+  readonly ApiTags: (tag: string) => MethodDecorator;
+  readonly ApiOperation: (options: Schema) => MethodDecorator;
+  readonly ApiHeader: (options: Schema) => MethodDecorator;
+  readonly ApiParam: (options: Schema) => MethodDecorator;
+  readonly ApiQuery: (options: Schema) => MethodDecorator;
+  readonly ApiBody: (options: Schema) => MethodDecorator;
+  readonly ApiResponse: (options: Schema) => MethodDecorator;
+}
+
+/** What a document says of a route. */
+export interface RouteDoc {
+  /** Of the controller. */
+  readonly tag: string;
+  readonly id: string;
+  readonly summary: string;
+  readonly headers?: readonly Schema[];
+  readonly params?: readonly Schema[];
+  readonly query?: readonly Schema[];
+  readonly body?: Schema;
+  /** What comes when all is well. */
+  readonly answer: { readonly status: number } & Schema;
+  /** The other statuses, and what each means. */
+  readonly refusals: Readonly<Record<number, string>>;
+  /** Of the bodies of these. */
+  readonly error: Schema;
+}
+
+export const text = (description: string): Schema => ({ type: 'string', description });
+export const time = (description: string): Schema => ({ type: 'string', format: 'date-time', description });
+export const flag = (description: string): Schema => ({ type: 'boolean', description });
+export const count = (minimum: number, description: string): Schema => ({ type: 'integer', minimum, description });
+export const anything = (description: string): Schema => ({ type: 'object', additionalProperties: true, description });
+export const oneOf = (values: readonly string[]): Schema => ({ type: 'string', enum: values });
+export const listOf = (items: Schema, description?: string): Schema => ({ type: 'array', items, description });
+export const object = (properties: Schema, required: readonly string[] = Object.keys(properties)): Schema => ({
+  type: 'object',
+  properties,
+  ...(required.length === 0 ? {} : { required }),
+});
+/** An object that has no other keys. */
+export const body = (properties: Schema, required: readonly string[] = []): Schema => ({
+  ...object(properties, required),
+  additionalProperties: false,
+});
+export const NAME: Schema = { type: 'string' };
+
+export const ERROR = {
+  statusCode: { type: 'integer' },
+  code: text('Stable.'),
+  message: NAME,
+  sessionId: NAME,
+  turnId: NAME,
+  retryAfter: count(1, 'Seconds.'),
+};
+export const ERROR_KEYS: readonly string[] = ['statusCode', 'code', 'message'];
+
+export const SESSION_HEADER: Schema = { name: 'x-session-id', required: true, description: 'The id of the session.' };
+export const IDEMPOTENCY_HEADER: Schema = {
+  name: 'Idempotency-Key',
+  required: false,
+  description: 'Of 1 to 255 visible ASCII characters. The same request sent again with it is not done again.',
+};
+
+/** Describes a handler to @nestjs/swagger, where that is installed. */
+export function documented(doc: RouteDoc): MethodDecorator {
+  const swagger = optionalPeer('@nestjs/swagger') as Swagger | null;
+  if (!swagger) return applyDecorators();
+  const { ApiTags, ApiOperation, ApiHeader, ApiParam, ApiQuery, ApiBody, ApiResponse } = swagger;
+  const { tag, id, summary, headers = [], params = [], query = [], answer, refusals, error } = doc;
+  return applyDecorators(
+    ApiTags(tag),
+    ApiOperation({ summary, operationId: id }),
+    ...headers.map(ApiHeader),
+    ...params.map(ApiParam),
+    ...query.map(ApiQuery),
+    ...(doc.body ? [ApiBody({ schema: doc.body })] : []),
+    ApiResponse(answer),
+    ...Object.entries(refusals).map(([status, description]) =>
+      ApiResponse({ status: Number(status), description, schema: error }),
+    ),
+  );
+}

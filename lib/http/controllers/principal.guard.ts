@@ -1,0 +1,29 @@
+import { type CanActivate, createParamDecorator, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import { PRINCIPAL_RESOLVER } from '../../sessions.tokens.js';
+import { UnauthenticatedError } from '../../transport/transport.errors.js';
+import { type Principal, type PrincipalResolver } from '../../transport/principal.js';
+import { rawRequest } from '../raw-request.js';
+
+const principals = new WeakMap<object, Principal>();
+
+/** For handlers of no certain session: somebody must be signed in (NST-11). */
+@Injectable()
+export class PrincipalGuard implements CanActivate {
+  constructor(@Inject(PRINCIPAL_RESOLVER) private readonly principal: PrincipalResolver) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const principal = await this.principal(context);
+    if (!principal) throw new UnauthenticatedError();
+    principals.set(carrier(context), principal);
+    return true;
+  }
+}
+
+/** Whom `PrincipalGuard` found. */
+export const CurrentPrincipal = createParamDecorator((_: unknown, context: ExecutionContext): Principal | undefined =>
+  principals.get(carrier(context)),
+);
+
+function carrier(context: ExecutionContext): object {
+  return rawRequest(context.switchToHttp().getRequest());
+}

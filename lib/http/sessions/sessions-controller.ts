@@ -1,0 +1,95 @@
+import { Delete, Get, Header, HttpCode, Inject, Patch, Post, Req, type Type, UseGuards } from '@nestjs/common';
+import { InvalidInputError } from '../../common/sessions.error.js';
+import { isChildSession } from '../../orchestrator/child-session.js';
+import { SESSION_STATES, type Session } from '../../session/session.js';
+import { SessionStore } from '../../session/session-store.service.js';
+import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
+import { GuardedController } from '../controllers/guarded-controller.js';
+import { type HttpRequest } from '../controllers/http-request.js';
+import { CurrentPrincipal, PrincipalGuard } from '../controllers/principal.guard.js';
+import { readBody } from '../controllers/read-body.js';
+import { readQuery } from '../controllers/read-query.js';
+import { type Principal } from '../../transport/principal.js';
+import { CurrentSession, UseSession } from '../../transport/session.decorators.js';
+import { SessionGuard } from '../../transport/session.guard.js';
+import { type SessionView, toSessionView } from './session-view.js';
+import { type SessionsControllerOptions } from './sessions-controller.options.js';
+import { CreateSessionBody, ListSessionsQuery, UpdateSessionBody } from './sessions.inputs.js';
+import { describedAs } from './sessions-openapi.js';
+
+/** Sessions, as their owner may see them. */
+interface SessionList {
+  readonly sessions: readonly SessionView[];
+  readonly nextCursor?: string;
+}
+
+/** The controller of the principal's own sessions, behind these guards. Their ids never stand in an address (NST-17). */
+export function sessionsController(options: SessionsControllerOptions): Type<unknown> {
+  const { guards, path = 'sessions', allowClientIds = false } = options;
+
+  @GuardedController({ path, guards: [...guards, SessionGuard], filter: ControllersExceptionFilter })
+  class SessionsController {
+    constructor(@Inject(SessionStore) private readonly sessions: SessionStore) {}
+
+    @Post()
+    @UseGuards(PrincipalGuard)
+    @describedAs('create', allowClientIds)
+    async create(@Req() request: HttpRequest, @CurrentPrincipal() principal: Principal): Promise<SessionView> {
+      const { id, surfaceId, metadata } = readBody(CreateSessionBody, request);
+      if (id !== undefined && !allowClientIds) {
+        throw new InvalidInputError('body.id', 'must be left out: the ids of sessions are made here.');
+      }
+      const session = await this.sessions.create({
+        ...ownerOf(principal),
+        ...(id === undefined ? {} : { id }),
+        ...(surfaceId === undefined ? {} : { initialSurfaceId: surfaceId }),
+        ...(metadata === undefined ? {} : { metadata }),
+      });
+      return toSessionView(session);
+    }
+
+    @Get()
+    @Header('Cache-Control', 'no-store')
+    @UseGuards(PrincipalGuard)
+    @describedAs('list')
+    async list(@Req() request: HttpRequest, @CurrentPrincipal() principal: Principal): Promise<SessionList> {
+      const query = readQuery(ListSessionsQuery, request, ['limit']);
+      // A principal without a workspace sees the sessions without one (NST-24).
+      const owner = { workspaceId: null, ...ownerOf(principal) };
+      const { sessions, nextCursor } = await this.sessions.page({ ...query, ...owner });
+      return {
+        sessions: sessions.filter((session) => !isChildSession(session)).map(toSessionView),
+        ...(nextCursor === undefined ? {} : { nextCursor }),
+      };
+    }
+
+    @Get('current')
+    @Header('Cache-Control', 'no-store')
+    @UseSession({ touch: false })
+    @describedAs('get')
+    get(@CurrentSession() session: Session): SessionView {
+      return toSessionView(session);
+    }
+
+    @Patch('current')
+    @UseSession({ touch: false })
+    @describedAs('update')
+    async update(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<SessionView> {
+      const { metadata } = readBody(UpdateSessionBody, request);
+      return toSessionView(await this.sessions.updateMetadata(session.id, metadata));
+    }
+
+    @Delete('current')
+    @HttpCode(204)
+    @UseSession({ touch: false, states: SESSION_STATES })
+    @describedAs('expire')
+    async expire(@CurrentSession() session: Session): Promise<void> {
+      await this.sessions.expire(session.id);
+    }
+  }
+  return SessionsController;
+}
+
+function ownerOf({ userId, workspaceId }: Principal): { readonly userId: string; readonly workspaceId?: string } {
+  return { userId, ...(workspaceId === undefined ? {} : { workspaceId }) };
+}

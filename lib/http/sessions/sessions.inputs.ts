@@ -1,0 +1,59 @@
+import { Allow } from 'class-validator';
+import { Must, MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
+import { isId } from '../../common/ids.js';
+import { isPlainObject } from '../../common/json.js';
+import { MustBeStates } from '../../session/session.inputs.js';
+import { type SessionState } from '../../session/session.js';
+
+const MAX_PAGE = 200;
+
+/** What a client says of the session that it creates. */
+export class CreateSessionBody {
+  /** Without a slash: those part the ids of sessions that orchestrators make for themselves. */
+  @Optional()
+  @Must((value) => isId(value) && !value.includes('/'), 'must be an id without a slash.')
+  id?: string;
+
+  @Optional()
+  @MustBeName()
+  surfaceId?: string;
+
+  @Optional()
+  @Must(isPlainObject, 'must be an object.')
+  metadata?: Record<string, unknown>;
+}
+
+/** Which keys of a session's metadata to change. */
+export class UpdateSessionBody {
+  /** Merged by top-level keys; `null` removes one. */
+  @Must(isPlainObject, 'must be an object.')
+  metadata!: Record<string, unknown>;
+}
+
+/** Which of the principal's sessions to list. */
+export class ListSessionsQuery {
+  @Optional()
+  @MustBeStates()
+  state?: SessionState | SessionState[];
+
+  @Optional()
+  @MustBeName()
+  surfaceId?: string;
+
+  /** Default 50. */
+  @Optional()
+  @MustBeInteger(1, MAX_PAGE)
+  limit?: number;
+
+  /** The `nextCursor` of the page before. */
+  @Allow()
+  cursor?: string;
+}
+
+/** Which of the principal's sessions to end. */
+export class RevokeSessionsBody {
+  /** All but the one that the request names. Default false. */
+  @Optional()
+  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  exceptCurrent?: boolean;
+}

@@ -1,0 +1,82 @@
+import { Get, Header, HttpCode, Inject, Post, Req, Res, Sse, type Type } from '@nestjs/common';
+import { type Observable } from 'rxjs';
+import { type Session } from '../../session/session.js';
+import { type TurnEventMessage } from '../../turn/turn-event.js';
+import { type ControllerOptions } from '../controllers/controller.options.js';
+import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
+import { GuardedController } from '../controllers/guarded-controller.js';
+import { addressOf, type HttpRequest } from '../controllers/http-request.js';
+import { idempotencyKeyOf } from '../controllers/idempotency-key.js';
+import { readBody } from '../controllers/read-body.js';
+import { readQuery } from '../controllers/read-query.js';
+import { CurrentSession, UseSession } from '../../transport/session.decorators.js';
+import { SessionGuard } from '../../transport/session.guard.js';
+import { ClientTurns, type TurnList } from './client-turns.js';
+import { type TurnView } from './turn-view.js';
+import { ListTurnsQuery, SubmitTurnBody } from './turns.inputs.js';
+import { describedAs } from './turns-openapi.js';
+
+/** As much of a response as is needed, of Express and of Fastify. */
+interface HttpResponse {
+  header(name: string, value: string): unknown;
+}
+
+/** The controller of the turns of the principal's own sessions, behind these guards. */
+export function turnsController({ guards, path = 'turns' }: ControllerOptions): Type<unknown> {
+  @GuardedController({ path, guards: [...guards, SessionGuard], filter: ControllersExceptionFilter })
+  // Nothing but an accepted turn is activity.
+  @UseSession({ touch: false })
+  class TurnsController {
+    constructor(@Inject(ClientTurns) private readonly turns: ClientTurns) {}
+
+    @Post()
+    @HttpCode(202)
+    @describedAs('submit')
+    async submit(
+      @Req() request: HttpRequest,
+      @CurrentSession() session: Session,
+      @Res({ passthrough: true }) response: HttpResponse,
+    ): Promise<TurnView> {
+      const turn = await this.turns.submit(session.id, readBody(SubmitTurnBody, request), idempotencyKeyOf(request));
+      response.header('Location', `${pathOf(request)}/${encodeURIComponent(turn.id)}`);
+      return turn;
+    }
+
+    @Get()
+    @Header('Cache-Control', 'no-store')
+    @describedAs('list')
+    list(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<TurnList> {
+      return this.turns.list(session.id, readQuery(ListTurnsQuery, request, ['after', 'limit']));
+    }
+
+    @Get(':turnId')
+    @Header('Cache-Control', 'no-store')
+    @describedAs('get')
+    get(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<TurnView> {
+      return this.turns.get(session.id, turnIdOf(request));
+    }
+
+    @Post(':turnId/cancel')
+    @HttpCode(200)
+    @describedAs('cancel')
+    cancel(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<TurnView> {
+      return this.turns.cancel(session.id, turnIdOf(request));
+    }
+
+    @Sse(':turnId/events')
+    @describedAs('events')
+    events(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<Observable<TurnEventMessage>> {
+      const { 'last-event-id': after } = request.headers;
+      return this.turns.events(session.id, turnIdOf(request), after as string | undefined);
+    }
+  }
+  return TurnsController;
+}
+
+function turnIdOf({ params }: HttpRequest): string {
+  return params?.turnId ?? '';
+}
+
+function pathOf(request: HttpRequest): string {
+  return addressOf(request).split('?')[0].replace(/\/$/, '');
+}

@@ -17,7 +17,8 @@ export function replyError(
   if (body.retryAfter !== undefined) httpAdapter.setHeader(response, 'Retry-After', String(body.retryAfter));
   if (headers.accept?.includes('application/problem+json')) {
     httpAdapter.setHeader(response, 'Content-Type', 'application/problem+json');
-    httpAdapter.reply(response, toProblem(body), body.statusCode);
+    // As text: Nest 11 makes application/json of any object that is answered as an error on Express.
+    httpAdapter.reply(response, JSON.stringify(toProblem(body)), body.statusCode);
   } else {
     httpAdapter.reply(response, body, body.statusCode);
   }

@@ -517,7 +517,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
   );
 
   it('STA-24 a head that a reset has left is there for good, and so is its log', async () => {
-    const process = await startProcess(create()(), { leaseMs: 300 });
+    const process = await startProcess(create()());
     const { adapter } = process;
     await speakInTurns(adapter, sessionId, 1, 2);
     const value = { ...FIRST_HEAD, id: mintId(), log: 'second' };

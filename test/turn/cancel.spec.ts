@@ -7,6 +7,7 @@ import {
 } from 'nestjs-agent-sessions';
 import { aborted, gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
+import { steadyClock } from '../support/steady-clock.js';
 import { STORES } from '../support/stores.js';
 
 describe.each(LIVE_STORES)('cancelling a turn over $name', ({ open }) => {
@@ -68,7 +69,7 @@ describe.each(LIVE_STORES)('cancelling a turn over $name', ({ open }) => {
     const running = rejection(handle(desk).execute('wait', { sessionId }), TurnCancelledError);
     await eventually(() => started.includes('wait'));
     const [, turn] = await turns.list({ sessionId });
-    const askedAt = performance.now();
+    const askedAt = steadyClock.now();
     expect(await turns.cancel(turn.id)).toMatchObject({ status: 'running', cancelMode: 'cancel' });
     await running;
 
@@ -179,7 +180,7 @@ it.each(STORES)('TRN-09 a turn on $name is cancelled by another client within a 
   if (other !== adapter) await other.init?.();
   const { id } = await worker.handle(desk).submit('wait', { sessionId: await worker.session() });
   await eventually(() => started.length === 1);
-  const askedAt = performance.now();
+  const askedAt = steadyClock.now();
   await other.turns.cancel(id, 'cancel');
   await rejection(worker.turns.result(id), TurnCancelledError);
   expect(stoppedAt[0] - askedAt).toBeLessThan(1000);
@@ -195,7 +196,7 @@ function listeningDesk() {
     intents: {
       answer: async ({ input: { text }, signal }: TurnContext) => {
         started.push(text);
-        if (text === 'wait') await aborted(signal).finally(() => stoppedAt.push(performance.now()));
+        if (text === 'wait') await aborted(signal).finally(() => stoppedAt.push(steadyClock.now()));
         return reply('done', { state: { last: text } });
       },
     },

@@ -1,6 +1,7 @@
 import { type Turn, type TurnEvent } from 'nestjs-agent-sessions';
 import { type EventPlace, TurnEventFeed } from '../../lib/turn/turn-event-feed.js';
 import { eventually } from '../support/eventually.js';
+import { steadyClock } from '../support/steady-clock.js';
 
 const RUNNING = { id: 't', sessionId: 's', status: 'running' } as Turn;
 const SETTLED = { ...RUNNING, status: 'completed', turnIndex: 0, reply: { text: 'done' } } as Turn;
@@ -122,10 +123,10 @@ describe('what readers of one turn share', () => {
       },
     });
     await feed.ready;
-    const startedAt = performance.now();
+    const startedAt = steadyClock.now();
     void feed.news(never);
     await eventually(() => feed.isOver);
-    expect(performance.now() - startedAt).toBeLessThan(500);
+    expect(steadyClock.now() - startedAt).toBeLessThan(500);
   });
 
   it('TRN-33 nobody can change what others are given', async () => {

@@ -23,6 +23,7 @@ import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { describeBullmqServers, ringsOn } from '../support/bullmq.js';
 import { aborted, type Application, gate, rejection, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
+import { steadyClock } from '../support/steady-clock.js';
 import { adapterOf, serverStore } from '../support/stores.js';
 
 /** One attempt of a handler, in whichever worker. */
@@ -254,13 +255,13 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
     it('TRN-09 a cancel reaches the handler in its worker within a second', async () => {
       let stoppedAt = Infinity;
       const { api, attempts, execute } = await deploy(({ signal }) =>
-        aborted(signal).finally(() => (stoppedAt = performance.now())),
+        aborted(signal).finally(() => (stoppedAt = steadyClock.now())),
       );
       const sessionId = await api.session();
       const cancelled = rejection(execute('runs', sessionId), TurnCancelledError);
       await eventually(() => attempts.length === 1);
       const [{ id }] = await api.turns.list({ sessionId });
-      const askedAt = performance.now();
+      const askedAt = steadyClock.now();
       await api.turns.cancel(id);
       await cancelled;
       expect(stoppedAt - askedAt).toBeLessThan(1000);

@@ -14,7 +14,9 @@ function sinceLastLook(): number {
   return Math.max(0, performance.now() - lookedAt - STOOD_STILL_MS);
 }
 
-setInterval(() => {
+const looking = setInterval(() => {
   stoodStill += sinceLastLook();
   lookedAt = performance.now();
 }, STOOD_STILL_MS / 4).unref();
+
+afterAll(() => clearInterval(looking));

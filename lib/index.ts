@@ -32,7 +32,7 @@ export {
   SurfaceConflictError,
   SurfaceLimitError,
 } from './session/session.errors.js';
-export { CreateSessionInput, SessionQuery, SweepLimit } from './session/session.inputs.js';
+export { CreateSessionInput, RevokeOptions, SessionQuery, SweepLimit } from './session/session.inputs.js';
 export {
   type NewSession,
   type Session,

@@ -99,6 +99,11 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
     return this.change(sessionId, (session) => expired(session, now()));
   }
 
+  /** The turns are in another store. */
+  revoke(sessionId: string): Promise<SessionChange> {
+    return this.expire(sessionId);
+  }
+
   mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
     return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes));
   }

@@ -17,7 +17,7 @@ export type SessionEvent =
       readonly type: 'expired';
       readonly session: Session;
       readonly previousState: SessionState;
-      readonly cause: 'requested' | 'idle' | 'lifetime';
+      readonly cause: 'requested' | 'idle' | 'lifetime' | 'revoked';
     }
   | { readonly type: 'deleted'; readonly sessionId: string; readonly cause: 'requested' | 'retention' }
   | { readonly type: 'surface-attached'; readonly session: Session; readonly surfaceId: string }

@@ -2,10 +2,12 @@ import { Logger } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName, type IdGenerator, mintId } from '../common/ids.js';
 import { stringifyWithin, toJsonObject } from '../common/json.js';
+import { inGroups } from '../common/in-groups.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { PortableSessionStore } from './portable-session-store.js';
 import { decodeCursor, encodeCursor } from './session.cursor.js';
 import {
+  LIVE_STATES,
   type NewSession,
   type Session,
   type SessionChange,
@@ -13,9 +15,10 @@ import {
   type SurfacePolicy,
   type SurfaceRules,
 } from './session.js';
+import { SessionNotFoundError } from './session.errors.js';
 import { isOverdue } from './session.lifecycle.js';
 import { emitActivity, SessionEvents } from './session-events.js';
-import { CreateSessionInput, SessionQuery, SweepLimit } from './session.inputs.js';
+import { CreateSessionInput, RevokeOptions, SessionQuery, SweepLimit } from './session.inputs.js';
 import {
   type AtomicSessionStoreAdapter,
   type CreatedSession,
@@ -46,6 +49,8 @@ export interface SessionPage {
 }
 
 const SWEEP_BATCH = 500;
+const REVOKE_BATCH = 500;
+const REVOKED_AT_ONCE = 16;
 /** How far apart messages that arrive "at once" may be. */
 const ADOPT_MS = 10_000;
 const DEFAULT_LIMIT = 50;
@@ -179,6 +184,47 @@ export class SessionStore {
     return session;
   }
 
+  /**
+   * Expires the session, asks its running turn to stop and ends the open streams of its events (NST-18). A repeat asks once more.
+   */
+  async revoke(sessionId: string): Promise<Session> {
+    assertId(sessionId, 'sessionId');
+    return (await this.revokeOne(sessionId)).session;
+  }
+
+  /**
+   * Revokes all live sessions that the user has when it is called, in every workspace unless one is named (NST-18). One that is
+   * created meanwhile may stay.
+   * @returns those that it ended
+   * @throws what revoking one of them threw first, after the others were revoked: call it again
+   */
+  async revokeAll(userId: string, options: RevokeOptions = {}): Promise<Session[]> {
+    assertName(userId, 'userId');
+    const { except = [], ...workspace } = checkInput(RevokeOptions, options, 'options');
+    const query = { ...workspace, userId, state: [...LIVE_STATES] };
+    const passed = new Set([except].flat());
+    const revoked: Session[] = [];
+    const failures: unknown[] = [];
+    // From the beginning each time: what is touched meanwhile changes its place.
+    for (;;) {
+      const found = await this.adapter.fetchMany({ ...query, limit: REVOKE_BATCH + passed.size });
+      const next = found.filter(({ id }) => !passed.has(id));
+      if (next.length === 0) break;
+      await inGroups(next, REVOKED_AT_ONCE, async ({ id }) => {
+        passed.add(id);
+        try {
+          const { session, changed } = await this.revokeOne(id);
+          if (changed) revoked.push(session);
+        } catch (error) {
+          // Deleted meanwhile.
+          if (!(error instanceof SessionNotFoundError)) failures.push(error);
+        }
+      });
+    }
+    if (failures.length > 0) throw failures[0];
+    return revoked;
+  }
+
   /** Removes the session and everything it has: turns, checkpoints, messages, state. Without effect when it is gone (SES-11). */
   async delete(sessionId: string): Promise<void> {
     assertId(sessionId, 'sessionId');
@@ -246,6 +292,13 @@ export class SessionStore {
     const patch = toJsonObject(metadata, 'metadata');
     const { session } = await this.adapter.mergeMetadata(sessionId, patch, this.maxMetadataBytes);
     return session;
+  }
+
+  private async revokeOne(sessionId: string): Promise<SessionChange> {
+    const change = await this.adapter.revoke(sessionId);
+    const { session, previousState, changed } = change;
+    if (changed) this.events.emit({ type: 'expired', session, previousState, cause: 'revoked' });
+    return change;
   }
 
   private toDraft(input: CreateSessionInput): NewSession {

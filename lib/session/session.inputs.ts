@@ -1,7 +1,9 @@
 import { Allow } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, MustBeTime, Optional } from '../common/check-input.js';
-import { isName, NAME_RULE } from '../common/ids.js';
+import { ID_RULE, isId, isName, NAME_RULE } from '../common/ids.js';
 import { SESSION_STATES, type SessionState } from './session.js';
+
+const MAX_KEPT = 1000;
 
 /** A state, or a list of them. */
 export const MustBeStates = (): PropertyDecorator =>
@@ -70,12 +72,29 @@ export class SessionQuery {
   cursor?: string;
 }
 
+/** Which of a user's sessions `SessionStore.revokeAll` ends (NST-18). */
+export class RevokeOptions {
+  /** Ids of sessions that stay, such as the one that asks. At most 1000. */
+  @Optional()
+  @Must(isIdOrIds, `must be a session id, or an array of at most ${MAX_KEPT}: ${ID_RULE}`)
+  except?: string | readonly string[];
+
+  /** Only those of this workspace; `null`: of no workspace. Left out: those of every workspace. */
+  @Optional()
+  @Must((value) => value === null || isName(value), NAME_RULE)
+  workspaceId?: string | null;
+}
+
 /** How much one call of a sweep does (SES-09). */
 export class SweepLimit {
   /** Stops after this many, for runs that must be short. Default: goes on until nothing stale is left. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   maxSessions?: number;
+}
+
+function isIdOrIds(value: unknown): boolean {
+  return isId(value) || (Array.isArray(value) && value.length <= MAX_KEPT && value.every(isId));
 }
 
 function isStateFilter(value: unknown): boolean {

@@ -46,6 +46,8 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
   detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange>;
   /** Its queued and waiting turns are cancelled in the same commit. */
   expire(sessionId: string): Promise<SessionChange>;
+  /** As expire, and its running turn is asked to stop as `TurnLedger.cancel` asks it: the first mark stays. */
+  revoke(sessionId: string): Promise<SessionChange>;
   /** Shallow merge, `null` removes a key. @throws TooLargeError when the result is over `maxBytes` */
   mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange>;
   /** Suspends at most `limit` active sessions that were idle strictly longer than `idleMs`, longest idle first. */
@@ -80,6 +82,7 @@ const ATOMIC_METHODS = [
   'attachSurface',
   'detachSurface',
   'expire',
+  'revoke',
   'mergeMetadata',
   'suspendStale',
   'expireStale',

@@ -23,6 +23,8 @@ export interface EventPlace {
   readonly ledger: Pick<TurnLedger, 'get'>;
   readonly log: Pick<TurnEventLog, 'read' | 'last'>;
   readonly readFailure: FailureReader;
+  /** Whether the turn's session is over. */
+  readonly isSessionOver: (turn: Turn) => Promise<boolean>;
 }
 
 /**
@@ -34,6 +36,8 @@ export class TurnEventFeed {
   end: TurnEvent | null = null;
   /** Nothing more comes: the turn is over or gone, or the process stops. */
   isOver = false;
+  /** Nobody is given any more of it, stored or not: the turn is gone, or its session was revoked (NST-18). */
+  isCut = false;
   /** Resolves when the feed knows where the log ends. @throws TurnNotFoundError, StoreUnavailableError */
   readonly ready: Promise<void>;
   private begun = false;
@@ -112,7 +116,8 @@ export class TurnEventFeed {
     // After the turn: of one that is over, this is then the last event of all.
     this.last = await this.place.log.last(this.turnId);
     this.begun = true;
-    this.note(turn);
+    if (await this.isRevoked(turn)) this.cut();
+    else this.note(turn);
   }
 
   private async follow(): Promise<void> {
@@ -128,8 +133,8 @@ export class TurnEventFeed {
   private async look(): Promise<void> {
     if (this.isOver) return;
     const turn = await this.lookAtTurn();
-    if (turn === null) {
-      this.finish(null);
+    if (turn === null || (turn && (await this.isRevoked(turn)))) {
+      this.cut();
       return;
     }
     // After the turn: of one that is over, nothing is stored any more.
@@ -144,6 +149,11 @@ export class TurnEventFeed {
     // Before it is read: a hint that comes meanwhile asks for another look.
     this.ledgerDueAt = performance.now() + LEDGER_POLL_MS;
     return this.place.ledger.get(this.turnId);
+  }
+
+  /** Its worker may be slow to hear that it must stop, and nobody waits for that. */
+  private async isRevoked(turn: Turn): Promise<boolean> {
+    return turn.cancelMode !== undefined && this.place.isSessionOver(turn);
   }
 
   private async readOn(): Promise<void> {
@@ -189,6 +199,11 @@ export class TurnEventFeed {
     this.tailBytes = 0;
     this.last = offset;
     this.wake();
+  }
+
+  private cut(): void {
+    this.isCut = true;
+    this.finish(null);
   }
 
   private finish(end: TurnEvent | null): void {

@@ -43,7 +43,7 @@ export class TurnEventReaders {
     const { feed } = open;
     try {
       await feed.ready;
-      for (let offset = after; !signal.aborted;) {
+      for (let offset = after; !signal.aborted && !feed.isCut;) {
         const page = feed.after(offset) ?? (await this.read(turnId, offset, signal));
         // It has not seen what comes before the end.
         if (!page) return;

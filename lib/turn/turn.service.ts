@@ -23,7 +23,7 @@ import {
   WaitOptions,
 } from './turn.inputs.js';
 import { type TurnEvent, type TurnEventMessage, toOffset } from './turn-event.js';
-import { TurnEventReaders } from './turn-event-readers.js';
+import { type EventSources, TurnEventReaders } from './turn-event-readers.js';
 import { type FailureReader, toTurnResult, type TurnResult } from './turn-result.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type AcceptedTurn, type AcceptTurn } from './turn.store.js';
@@ -70,7 +70,9 @@ export class TurnService {
     this.readFailure = (turn) => runner.readFailure(turn);
     this.waiter = new TurnWaiter(ledger, hints);
     const log = settings.events ? events : NO_EVENTS;
-    this.readers = new TurnEventReaders({ ledger, hints, stored, log, readFailure: this.readFailure });
+    const isSessionOver: EventSources['isSessionOver'] = async ({ sessionId }) =>
+      (await runtime.sessions.get(sessionId))?.state === 'expired';
+    this.readers = new TurnEventReaders({ ledger, hints, stored, log, readFailure: this.readFailure, isSessionOver });
   }
 
   /**
@@ -183,7 +185,8 @@ export class TurnService {
 
   /**
    * What a turn's handler emits, from whichever process, and at last how the turn ended: for an `@Sse()` handler to return
-   * (TRN-32). It completes without `settled` when this process stops or the turn is deleted.
+   * (TRN-32). It completes without `settled` when this process stops, the turn is deleted, or its session is revoked while the
+   * turn runs.
    * @param options `after`: the client's Last-Event-ID header as it comes, or an offset; left out: from the first event
    * @throws TurnNotFoundError; InvalidInputError; TurnEventsEndedError (204) for a client that has had `settled`
    */

@@ -190,7 +190,8 @@ export interface TurnQuery {
  * While a lane or all lanes are `paused`, claim and the claim of a settle give nothing, though the head be due or lapsed;
  * while they are `draining`, accept takes nothing new (TRN-11).
  *
- * A session that expires cancels its queued and waiting turns in the same commit (AtomicSessionStoreAdapter.expire).
+ * A session that expires cancels its queued and waiting turns in the same commit (AtomicSessionStoreAdapter.expire); one that
+ * is revoked has its running turn marked as well.
  */
 export interface TurnLedger {
   /**

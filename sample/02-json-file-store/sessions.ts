@@ -7,7 +7,8 @@ import {
   type SurfaceRules,
 } from 'nestjs-agent-sessions';
 import { changeSession, sessionOf } from './change-session.js';
-import { cancelParked } from './change-turn.js';
+import { cancelParked, markTurn } from './change-turn.js';
+import { headOf } from './lane.js';
 import { removeSession } from './remove-session.js';
 import { countSessions, findSessions } from './session-query.js';
 import { expireStale, purgeExpired, suspendStale } from './session-sweeps.js';
@@ -19,6 +20,12 @@ export const sessionsPort = (store: Store): AtomicSessionStoreAdapter => {
     assertIdFree(store, draft.id);
     const movedFrom = claimSurfaces(store, draft, draft.attachedSurfaces, rules);
     return { session: store.sessions.put(lifecycle.newSession(draft, store.time())), created: true, movedFrom };
+  };
+
+  const expire = (id: string) => {
+    const changed = changeSession(store, id, (session) => lifecycle.expired(session, store.time()));
+    cancelParked(store, id);
+    return changed;
   };
 
   return {
@@ -61,10 +68,12 @@ export const sessionsPort = (store: Store): AtomicSessionStoreAdapter => {
         if (!changed.changed) return { ...changed, movedFrom: [] };
         return { ...changed, movedFrom: claimSurfaces(store, changed.session, [surfaceId], rules) };
       }),
-    expire: (id) =>
+    expire: (id) => store.commit(() => expire(id)),
+    revoke: (id) =>
       store.commit(() => {
-        const changed = changeSession(store, id, (session) => lifecycle.expired(session, store.time()));
-        cancelParked(store, id);
+        const changed = expire(id);
+        const head = headOf(store, id);
+        if (head?.turn.status === 'running') markTurn(store, head, 'cancel');
         return changed;
       }),
 

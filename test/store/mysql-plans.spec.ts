@@ -77,6 +77,7 @@ describeMariadb('what the MySQL store reads', () => {
     ['touch', 20, () => sessions.touch('p-4008')],
     ['attachSurface', 60, () => sessions.attachSurface('p-4007', 'phone-7', MOVE)],
     ['expire', 20, () => sessions.expire('p-4009')],
+    ['revoke', 20, () => sessions.revoke('p-4012')],
     ['delete', 60, () => sessions.delete('p-4010')],
     ['erase', 60, () => sessions.erase('p-4011')],
     ['suspendStale of ten', 40, () => sessions.suspendStale(HOUR, 10)],

@@ -17,6 +17,7 @@ describeMariadb('round trips of the MySQL store', () => {
   beforeAll(async () => {
     store = await openMysql(4);
     await new SessionStore(store.sessions).create({ id: 'e', userId: 'emil' });
+    await new SessionStore(store.sessions).create({ id: 'r', userId: 'rita' });
     await store.ports.turns.accept(turnRequest('turn-e', { sessionId: 'e' }));
     emitting = ((await store.ports.turns.claim('e', claimRequest('worker'))) as ClaimedTurn).hold;
     await new SessionStore(store.sessions).create({ id: 's', userId: 'ann' });
@@ -78,6 +79,7 @@ describeMariadb('round trips of the MySQL store', () => {
     ['fetchById', 1, () => store.sessions.fetchById('s')],
     ['fetchMany', 1, () => store.sessions.fetchMany({ userId: 'ann' })],
     ['touch', 2, () => store.sessions.touch('s')],
+    ['revoke', 2, () => store.sessions.revoke('r')],
     ['attachSurface', 3, () => store.sessions.attachSurface('s', 'phone', RULES)],
     ['createOrAdopt beside another session', 5, () => store.sessions.createOrAdopt({ ...DRAFT, id: 't' }, RULES, 1000)],
     ['attachSurface that takes it from another session', 4, () => store.sessions.attachSurface('t', 'phone', RULES)],

@@ -166,6 +166,7 @@ describePostgres('what the PostgreSQL store reads', () => {
     ['control of a lane', 10, () => adapter.turns.control({ sessionId: BUSY[0], mode: 'paused' })],
     ['clear', 20, () => adapter.turns.clear(BUSY[0])],
     ['expire', 10, () => sessions.expire(oneActive)],
+    ['revoke', 10, () => sessions.revoke(oneActive)],
     ['delete', 40, () => sessions.delete(oneActive)],
     ['erase', 40, () => sessions.erase(oneActive)],
     ['suspendStale of ten', 50, () => sessions.suspendStale(HOUR, 10)],

@@ -69,6 +69,7 @@ describePostgres('the PostgreSQL store', () => {
     ['reset', () => store.state.reset({ namespaces: ['n'], sessionId: 's', epoch: 'epoch' })],
     ['sessions', () => store.conversations.sessions('', 10)],
     ['expire', () => sessions.expire('s')],
+    ['revoke', () => sessions.revoke('s')],
     ['erase', () => sessions.erase('s')],
   ])('PRF-05 %s takes one round trip', async (_, operation) => {
     expect(await tripsOf(operation)).toBe(1);

@@ -94,6 +94,7 @@ describeRedis('what an operation costs in Redis', () => {
     ['touch', 20, () => sessions.touch('p-4008')],
     ['attachSurface', 35, () => sessions.attachSurface('p-4007', 'phone-7', RULES)],
     ['expire', 22, () => sessions.expire('p-4009')],
+    ['revoke', 23, () => sessions.revoke('p-4012')],
     ['delete', 20, () => sessions.delete('p-4010')],
     ['erase', 20, () => sessions.erase('p-4011')],
     ['suspendStale of ten', 170, () => sessions.suspendStale(HOUR, 10)],

@@ -32,6 +32,7 @@ const CALLS: Record<string, (store: SessionsAdapter) => Promise<unknown>> = {
   'sessions.detachSurface': (store) => sessionsOf(store).detachSurface('s', 'web'),
   'sessions.mergeMetadata': (store) => sessionsOf(store).mergeMetadata('s', {}, 1),
   'sessions.expire': (store) => sessionsOf(store).expire('s'),
+  'sessions.revoke': (store) => sessionsOf(store).revoke('s'),
   'sessions.suspendStale': (store) => sessionsOf(store).suspendStale(1, 1),
   'sessions.count': (store) => sessionsOf(store).count({}),
   'sessions.erase': (store) => sessionsOf(store).erase('s'),

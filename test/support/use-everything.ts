@@ -64,6 +64,7 @@ async function useSessions(sessions: AtomicSessionStoreAdapter): Promise<void> {
   await sessions.count({ userId: 'ann' });
   await sessions.suspendStale(0, 10);
   await sessions.expire('expired');
+  await sessions.revoke('expired');
   await sessions.delete('deleted');
   await sessions.erase('erased');
 }

@@ -151,6 +151,7 @@ function logOf(events: readonly TurnEvent[]): { place: EventPlace; calls: number
       last: async () => events.length,
     },
     readFailure: () => undefined,
+    isSessionOver: async () => false,
   };
   return { place, calls };
 }

@@ -24,6 +24,7 @@ import {
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../session/session.store.js';
 import { cancelOpenTurns } from './lane.js';
 import { iso, toSession, toSessionRow } from './row-mapping.js';
+import { markRunningTurn } from './stop-turn.js';
 import { type EmbeddedDatabase, type SessionFilter, type Transaction } from './tables.js';
 
 const DEFAULT_LIMIT = 50;
@@ -86,11 +87,14 @@ export class EmbeddedSessions implements AtomicSessionStoreAdapter {
   }
 
   expire(sessionId: string): Promise<SessionChange> {
+    return this.db.write((tx) => expire(tx, sessionId));
+  }
+
+  revoke(sessionId: string): Promise<SessionChange> {
     return this.db.write((tx) => {
-      const before = find(tx, sessionId);
-      // A repeat as well: a running turn may have been put back into the queue since.
-      cancelOpenTurns(tx, sessionId);
-      return save(tx, before, expired(before, iso(tx.now)));
+      const change = expire(tx, sessionId);
+      markRunningTurn(tx, sessionId, 'cancel');
+      return change;
     });
   }
 
@@ -163,6 +167,13 @@ function insert(tx: Transaction, session: Session): Session {
 function remove(tx: Transaction, sessionId: string): void {
   for (const turn of tx.turns.open(sessionId)) tx.changed(turn.id);
   tx.deleteSession(sessionId);
+}
+
+function expire(tx: Transaction, sessionId: string): SessionChange {
+  const before = find(tx, sessionId);
+  // A repeat as well: a running turn may have been put back into the queue since.
+  cancelOpenTurns(tx, sessionId);
+  return save(tx, before, expired(before, iso(tx.now)));
 }
 
 function find(tx: Transaction, sessionId: string): Session {

@@ -9,6 +9,20 @@ import { toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 
+/** Asks the worker of a running turn to stop it. The first mark stays. */
+export function markTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): TurnRow {
+  const marked = { cancelMode: turn.cancelMode ?? mode };
+  tx.turns.update(turn.id, marked);
+  tx.changed(turn.id);
+  return { ...turn, ...marked };
+}
+
+export function markRunningTurn(tx: Transaction, sessionId: string, mode: CancelMode): void {
+  const runningTurn = tx.lanes.get(sessionId)?.runningTurn ?? null;
+  const turn = runningTurn === null ? undefined : tx.turns.get(runningTurn);
+  if (turn) markTurn(tx, turn, mode);
+}
+
 /** Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays (TRN-06). */
 export function stopTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): TurnRow {
   const { id: turnId, sessionId, orchestrator } = turn;

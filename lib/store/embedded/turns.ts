@@ -28,7 +28,7 @@ import { toLane, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
 import { releaseTurn, retryTurn, settleTurn } from './settle-turn.js';
 import { storeStep } from './steps.js';
-import { stopTurn } from './stop-turn.js';
+import { markTurn, stopTurn } from './stop-turn.js';
 import { type EmbeddedDatabase, type Transaction } from './tables.js';
 import { signalTurn, waitTurn } from './wait-turn.js';
 
@@ -129,12 +129,7 @@ function find(tx: Transaction, turnId: string): TurnRow {
 
 function cancelTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): ChangedLane {
   if (isTerminal(turn.status)) return { turn: toTurn(turn), ring: false };
-  if (turn.status === 'running') {
-    const marked = { cancelMode: turn.cancelMode ?? mode };
-    tx.turns.update(turn.id, marked);
-    tx.changed(turn.id);
-    return { turn: toTurn({ ...turn, ...marked }), ring: false };
-  }
+  if (turn.status === 'running') return { turn: toTurn(markTurn(tx, turn, mode)), ring: false };
   const lane = tx.lanes.get(turn.sessionId);
   const wasHead = tx.turns.head(turn.sessionId)?.id === turn.id;
   const cancelled = toTurn(stopTurn(tx, turn, turn.status === 'waiting' ? mode : 'cancel'));

@@ -18,6 +18,7 @@ import {
   DETACH_SURFACE,
   EXPIRE_SESSION,
   MERGE_METADATA,
+  REVOKE_SESSION,
   TOUCH_SESSION,
   UPDATE_SESSION,
 } from './scripts/session-change.js';
@@ -98,6 +99,10 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
 
   expire(sessionId: string): Promise<SessionChange> {
     return this.change(EXPIRE_SESSION, sessionId);
+  }
+
+  revoke(sessionId: string): Promise<SessionChange> {
+    return this.change(REVOKE_SESSION, sessionId);
   }
 
   mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {

@@ -36,6 +36,7 @@ export function describeHints(context: ConformanceContext): void {
     it.each<[string, (hold: TurnHold) => Promise<unknown>]>([
       ['settles', (hold) => lane.settle(hold)],
       ['is asked to stop', () => lane.adapter.turns.cancel(first, 'cancel')],
+      ['is asked to stop with its session', () => context.sessions.revoke(lane.sessionId)],
       ['is interrupted', () => lane.accept('new', { whenBusy: 'interrupt' })],
       ['is put back', (hold) => lane.adapter.turns.release(hold, 0)],
       ['waits', (hold) => lane.adapter.turns.wait(hold, { signal: 'a', step: lane.step('a', null) })],

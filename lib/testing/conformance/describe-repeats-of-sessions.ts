@@ -87,11 +87,14 @@ export function describeRepeatsOfSessions(context: ConformanceContext): void {
 
   describe.each([
     ['expire', 'SES-08'],
+    ['revoke', 'NST-18'],
     ['delete', 'SES-11'],
     ['erase', 'SES-15'],
   ] as const)('%s', (method, row) => {
+    const isOver = (first: unknown) => ({ ...(first as object), previousState: 'expired', changed: false });
     const answers = {
-      expire: (first: unknown) => ({ ...(first as object), previousState: 'expired', changed: false }),
+      expire: isOver,
+      revoke: isOver,
       delete: () => false,
       erase: () => undefined,
     };
@@ -100,6 +103,15 @@ export function describeRepeatsOfSessions(context: ConformanceContext): void {
       const { hold, turn } = await lane.run('first');
       await lane.settle(hold, lane.settlement(turn, 0));
       await lane.queue('second');
+      return {
+        send: async (client: SessionsAdapter): Promise<unknown> => atomic(client)[method](lane.sessionId),
+        again: answers[method],
+        look: () => lane.snapshot(),
+      };
+    });
+    itMayBeSentTwice(`${row} ${method} of a session whose turn runs`, context, async () => {
+      const lane = await TestLane.open(context);
+      await lane.run('first');
       return {
         send: async (client: SessionsAdapter): Promise<unknown> => atomic(client)[method](lane.sessionId),
         again: answers[method],

@@ -3,6 +3,7 @@ import { type Session, type SessionChange } from '../../session/session.js';
 import { create, createActive, createdFrom, draft, HOUR, insertIdle, PLENTY, RULES, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
+const ENDS = ['expire', 'revoke'] as const;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** Create, touch and expire (SES-01, SES-02, SES-03, SES-05, SES-08, SES-13). */
@@ -167,14 +168,14 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect(await stored(id)).toEqual(expired);
   });
 
-  it('SES-08 expires a session from any state, and keeps its activity time', async () => {
+  it.each(ENDS)('SES-08 NST-18 %s: a session expires from any state, and keeps its activity time', async (end) => {
     const created = await create(context);
     const active = await createActive(context);
     const suspended = await insertIdle(context, HOUR, { state: 'suspended' });
     await context.elapse(TICK);
 
     for (const before of [created, active, suspended]) {
-      const { session: after, ...change } = await context.sessions.expire(before.id);
+      const { session: after, ...change } = await context.sessions[end](before.id);
       expect(change).toEqual({ previousState: before.state, changed: true });
       expect(after).toEqual({
         ...before,
@@ -187,12 +188,12 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     }
   });
 
-  it('SES-08 gives the same record when it is expired again', async () => {
+  it.each(ENDS)('SES-08 NST-18 %s gives the same record when the session has expired', async (end) => {
     const { id } = await create(context);
     const { session: expired } = await context.sessions.expire(id);
     await context.elapse(TICK);
 
-    expect(await context.sessions.expire(id)).toEqual({ session: expired, previousState: 'expired', changed: false });
+    expect(await context.sessions[end](id)).toEqual({ session: expired, previousState: 'expired', changed: false });
     expect(await stored(id)).toEqual(expired);
   });
 
@@ -204,6 +205,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
       attachSurface: () => sessions.attachSurface(id, 'web', RULES),
       detachSurface: () => sessions.detachSurface(id, 'web'),
       expire: () => sessions.expire(id),
+      revoke: () => sessions.revoke(id),
       mergeMetadata: () => sessions.mergeMetadata(id, { a: 1 }, PLENTY),
       update: () => sessions.update(id, { metadata: {} }),
     };

@@ -11,6 +11,7 @@ import { describeTurnsEndOfSession } from './describe-turns-end-of-session.js';
 import { describeTurnsFence } from './describe-turns-fence.js';
 import { describeTurnsIdempotency } from './describe-turns-idempotency.js';
 import { describeTurnsPurge } from './describe-turns-purge.js';
+import { describeTurnsRevoke } from './describe-turns-revoke.js';
 import { describeTurnsRetry } from './describe-turns-retry.js';
 import { describeTurnsSettle } from './describe-turns-settle.js';
 import { describeTurnsWait } from './describe-turns-wait.js';
@@ -31,6 +32,7 @@ export function describeTurns(context: ConformanceContext): void {
     describe('wait and signal', () => describeTurnsWait(context));
     describe('cancel', () => describeTurnsCancel(context));
     describe('end of the session', () => describeTurnsEndOfSession(context));
+    describe('revoke', () => describeTurnsRevoke(context));
     describe('due', () => describeTurnsDue(context));
     describe('purge', () => describeTurnsPurge(context));
     describe('lane control', () => describeLaneControl(context));

@@ -97,6 +97,9 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
       case 'expire':
         await sessions.expire(sessionId);
         return null;
+      case 'revoke':
+        await sessions.revoke(sessionId);
+        return null;
       case 'delete':
         return sessions.delete(sessionId);
       case 'erase':

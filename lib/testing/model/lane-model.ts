@@ -71,6 +71,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
         return this.cancelParked();
       case 'create':
       case 'expire':
+      case 'revoke':
       case 'delete':
       case 'erase':
         return this.changeSession(operation.type);
@@ -265,17 +266,18 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     return { mode, queued: queued.length, head: { id, status, failures, worker: runner?.holder ?? null } };
   }
 
-  private changeSession(change: 'create' | 'expire' | 'delete' | 'erase'): unknown {
+  private changeSession(change: 'create' | 'expire' | 'revoke' | 'delete' | 'erase'): unknown {
     const there = this.session !== null;
     if (change === 'create') {
       if (there || this.erased) return 'SESSION_CONFLICT';
       this.session = 'created';
       return null;
     }
-    if (change === 'expire') {
+    if (change === 'expire' || change === 'revoke') {
       if (!there) return 'SESSION_NOT_FOUND';
       this.session = 'expired';
       this.cancelParked();
+      if (change === 'revoke' && this.head) this.ask(this.head, 'cancel');
       return null;
     }
     Object.assign(this, {

@@ -26,7 +26,7 @@ export type LaneOperation =
   | { readonly type: 'cancel'; readonly turnId: string; readonly mode: CancelMode }
   | { readonly type: 'control'; readonly mode: LaneMode }
   | { readonly type: 'clear' }
-  | { readonly type: 'create' | 'expire' | 'delete' | 'erase' }
+  | { readonly type: 'create' | 'expire' | 'revoke' | 'delete' | 'erase' }
   | { readonly type: LaneRead };
 
 export type LaneRead = 'session' | 'lane' | 'turns' | 'messages' | 'checkpoints';
@@ -59,7 +59,7 @@ export type LaneAction =
   | { readonly type: 'cancel'; readonly which: number; readonly mode: CancelMode }
   | { readonly type: 'control'; readonly mode: LaneMode }
   | { readonly type: 'clear' }
-  | { readonly type: 'create' | 'expire' | 'delete' | 'erase' }
+  | { readonly type: 'create' | 'expire' | 'revoke' | 'delete' | 'erase' }
   | { readonly type: LaneRead };
 
 const SIGNALS = ['approval', 'payment'];
@@ -102,6 +102,9 @@ export function laneActions(fc: FastCheck, { given }: Durations): fc.Arbitrary<L
       weight: 2,
       arbitrary: fc.record({ type: fc.constantFrom('session', 'lane', 'turns', 'messages', 'checkpoints') }),
     },
-    { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('create', 'create', 'expire', 'delete', 'erase') }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ type: fc.constantFrom('create', 'create', 'expire', 'revoke', 'delete', 'erase') }),
+    },
   );
 }

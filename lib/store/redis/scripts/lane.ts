@@ -121,6 +121,12 @@ local function stop_turn(turn, mode)
   end_turn(turn, 'cancelled')
 end
 
+-- Asks the worker of a running turn to stop it. The first mark stays.
+local function mark_turn(turn, mode)
+  write(key('turn', turn.id), turn, { cancelMode = turn.cancelMode or mode })
+  changed(turn.id)
+end
+
 -- How a turn that has lost its attempt must end instead of getting another one.
 local function end_before_next_attempt(turn)
   if turn.cancelMode then return turn.cancelMode end

@@ -58,6 +58,19 @@ return { 1, expire_session(session) }
 `,
 );
 
+export const REVOKE_SESSION = thrifty(
+  'revoke-session',
+  [CONTENTS, LANE, SESSIONS],
+  /* lua */ `
+local session = read(session_key(ARGV[1]))
+if not session then return not_found(ARGV[1]) end
+cancel_open_turns(session.id)
+local running = redis.call('HGET', key('lane', session.id), 'runningTurn')
+if running then mark_turn(read(key('turn', running)), 'cancel') end
+return { 1, expire_session(session) }
+`,
+);
+
 /** ARGV: id, the most bytes, then fields and values; '' takes a field away. */
 export const MERGE_METADATA = script(
   'merge-metadata',

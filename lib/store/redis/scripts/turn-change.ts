@@ -34,8 +34,7 @@ local turn = read(key('turn', ARGV[1]))
 if not turn then return refuse('TURN_NOT_FOUND', 'turn_id', ARGV[1]) end
 if is_terminal(turn) then return { 1, turn_reply(turn), 0 } end
 if turn.status == 'running' then
-  write(key('turn', turn.id), turn, { cancelMode = turn.cancelMode or mode })
-  changed(turn.id)
+  mark_turn(turn, mode)
   return { 1, turn_reply(turn), 0 }
 end
 local was_head = redis.call('ZRANK', open_key(turn.sessionId), turn.id) == 0

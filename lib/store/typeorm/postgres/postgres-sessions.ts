@@ -73,6 +73,10 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     return this.change('expire_session_v1', { id: sessionId });
   }
 
+  revoke(sessionId: string): Promise<SessionChange> {
+    return this.change('revoke_session_v1', { id: sessionId });
+  }
+
   mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
     return this.change('merge_metadata_v1', { id: sessionId, patch: encodePatch(patch), max_bytes: maxBytes });
   }

@@ -76,18 +76,13 @@ export const SESSION_CHANGE_FUNCTIONS: readonly string[] = [
   END $$`,
 
   `CREATE FUNCTION {expire_session_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
-  DECLARE
-    lane {lane};
-    before {session};
-    now bigint;
   BEGIN
-    lane := {lock_lane_v1}(args ->> 'id', false);
-    SELECT * INTO before FROM {session} WHERE id = lane.session_id FOR UPDATE;
-    IF NOT FOUND THEN RETURN {session_missing_v1}(args ->> 'id'); END IF;
-    now := {now_v1}();
-    -- A repeat as well: a running turn may have been put back into the queue since.
-    PERFORM {cancel_open_turns_v1}(before.id, now);
-    RETURN {expire_locked_session_v1}(before, now);
+    RETURN {end_session_v1}(args ->> 'id', NULL);
+  END $$`,
+
+  `CREATE FUNCTION {revoke_session_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  BEGIN
+    RETURN {end_session_v1}(args ->> 'id', 'cancel');
   END $$`,
 
   `CREATE FUNCTION {merge_metadata_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
@@ -148,6 +143,25 @@ export const SESSION_CHANGE_HELPERS: readonly string[] = [
       after.state_changed_at := at;
     END IF;
     RETURN {change_session_v1}(before, after);
+  END $$`,
+
+  // Expires a session; "mark" is for its running turn, NULL: that goes on.
+  `CREATE FUNCTION {end_session_v1}(of_session text, mark text) RETURNS json LANGUAGE plpgsql AS $$
+  DECLARE
+    lane {lane};
+    before {session};
+    now bigint;
+  BEGIN
+    lane := {lock_lane_v1}(of_session, false);
+    SELECT * INTO before FROM {session} WHERE id = lane.session_id FOR UPDATE;
+    IF NOT FOUND THEN RETURN {session_missing_v1}(of_session); END IF;
+    now := {now_v1}();
+    -- A repeat as well: a running turn may have been put back into the queue since.
+    PERFORM {cancel_open_turns_v1}(before.id, now);
+    IF mark IS NOT NULL AND lane.running_turn IS NOT NULL THEN
+      PERFORM {mark_turn_v1}(lane.running_turn, mark);
+    END IF;
+    RETURN {expire_locked_session_v1}(before, now);
   END $$`,
 
   // Keys and values are JSON texts, which PostgreSQL never looks into. bytes: of the metadata as plain JSON in UTF-8,

@@ -61,8 +61,7 @@ export const TURN_SIGNAL_FUNCTIONS: readonly string[] = [
       RETURN json_build_object('refused', 'TURN_NOT_FOUND', 'turn_id', of_turn);
     END IF;
     IF turn.status = 'running' THEN
-      UPDATE {turn} SET cancel_mode = COALESCE(cancel_mode, mode) WHERE id = of_turn RETURNING * INTO turn;
-      PERFORM {changed_v1}(of_turn);
+      turn := {mark_turn_v1}(of_turn, mode);
     ELSIF turn.settled_at IS NULL THEN
       was_head := ({head_v1}(turn.session_id)).id = of_turn;
       turn := {stop_turn_v1}(turn, CASE turn.status WHEN 'waiting' THEN mode ELSE 'cancel' END, at);

@@ -59,6 +59,16 @@ export const TURN_STOP_FUNCTIONS: readonly string[] = [
     RETURN replace(replace(replace(body, E'\\\\q', E'\\"'), E'\\\\e', E'\\'), E'\\\\b', E'\\\\');
   END $$`,
 
+  // Asks the worker of a running turn to stop it. The first mark stays.
+  `CREATE FUNCTION {mark_turn_v1}(of_turn text, mode text) RETURNS {turn} LANGUAGE plpgsql AS $$
+  DECLARE
+    turn {turn};
+  BEGIN
+    UPDATE {turn} SET cancel_mode = COALESCE(cancel_mode, mode) WHERE id = of_turn RETURNING * INTO turn;
+    PERFORM {changed_v1}(of_turn);
+    RETURN turn;
+  END $$`,
+
   // Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays, unless the
   // conversation was reset since the turn began.
   `CREATE FUNCTION {stop_turn_v1}(turn {turn}, mode text, at bigint) RETURNS {turn} LANGUAGE plpgsql AS $$

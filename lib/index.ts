@@ -181,12 +181,7 @@ export * from './orchestration/orchestration-config.js';
 export * from './orchestration/orchestration.errors.js';
 export { OrchestrationUpdates, ToolUsageOptions, ToolUseOptions } from './orchestration/orchestration.inputs.js';
 export { OrchestrationService } from './orchestration/orchestration.service.js';
-export {
-  type OrchestrationProgress,
-  type OrchestrationState,
-  type ToolOutcome,
-  type ToolUse,
-} from './orchestration/orchestration-state.js';
+export { type OrchestrationProgress, type ToolOutcome, type ToolUse } from './orchestration/orchestration-state.js';
 export { OrchestrationStateManager } from './orchestration/orchestration-state-manager.service.js';
 export { type StepPlan } from './orchestration/step-plan.js';
 export {
@@ -294,18 +289,21 @@ export { type TokenCounter } from './conversation/token-counter.js';
 
 // Guards, decorators and errors of every transport
 export { SessionIdMissingError, UnauthenticatedError } from './transport/transport.errors.js';
+export { type IdSource } from './transport/id-source.js';
 export { type Principal, type PrincipalResolver } from './transport/principal.js';
 export {
   AllowAnonymousSession,
   CurrentSession,
   SessionId,
-  type SessionIdSource,
   UseSession,
   type UseSessionOptions,
 } from './transport/session.decorators.js';
 export { SessionGuard } from './transport/session.guard.js';
+export { CurrentTurn, type CurrentTurnOptions } from './transport/current-turn.decorator.js';
+export { type AgentOfState, OrchestrationState } from './transport/orchestration-state.decorator.js';
 export { type RequiredTool, RequireTool } from './transport/tool.decorators.js';
 export { ToolGuard } from './transport/tool.guard.js';
+export { ToolUseInterceptor } from './transport/tool-use.interceptor.js';
 export { type SessionsErrorBody } from './transport/sessions-error-body.js';
 export { SessionsExceptionFilter } from './transport/sessions-exception.filter.js';
 

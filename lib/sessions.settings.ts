@@ -5,7 +5,7 @@ import { isPlainObject } from './common/json.js';
 import { type TokenCounter } from './conversation/token-counter.js';
 import { SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
-import { type PrincipalResolver, requestUser } from './transport/principal.js';
+import { type PrincipalResolver, signedInUser } from './transport/principal.js';
 import { type SweepSettings } from './maintenance/session-sweeper.service.js';
 import { orchestrationSettings, type OrchestrationSettings } from './orchestration/orchestration.settings.js';
 import { InProcessQueue } from './queue/in-process/in-process-queue.js';
@@ -98,7 +98,7 @@ export function resolveOptions(
       generateId,
     },
     state: stateSettings(check(StateOptions, 'state', given.state)),
-    principal: given.principal ?? requestUser,
+    principal: given.principal ?? signedInUser,
     tokenCounter: given.tokenCounter ?? null,
   };
 }

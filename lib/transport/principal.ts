@@ -1,5 +1,6 @@
 import { type ExecutionContext } from '@nestjs/common';
 import { type Session } from '../session/session.js';
+import { transportOf } from './transport-of.js';
 
 /** Whom a request speaks for, as the application's authentication found out. */
 export interface Principal {
@@ -9,14 +10,17 @@ export interface Principal {
   readonly capabilities?: readonly string[];
 }
 
-/** Finds the principal of a request; `null` or `undefined` when nobody is signed in. */
+/** Finds the principal of a request or a message; `null` or `undefined` when nobody is signed in. */
 export type PrincipalResolver = (
   context: ExecutionContext,
 ) => Principal | null | undefined | Promise<Principal | null | undefined>;
 
-/** The default: what passport and most guards leave on the request: `request.user` with `id`, `workspaceId` and `capabilities`. */
-export const requestUser: PrincipalResolver = (context) => {
-  const { user } = context.switchToHttp().getRequest<{ user?: RequestUser }>();
+/**
+ * The default: what passport and most guards leave behind, with `id`, `workspaceId` and `capabilities`. HTTP: `request.user`.
+ * GraphQL: `context.req.user`, else `context.user`. WebSocket: `client.user`, else `client.data.user`. Microservices: nobody.
+ */
+export const signedInUser: PrincipalResolver = (context) => {
+  const user = transportOf(context).user(context) as SignedInUser | null | undefined;
   if (typeof user?.id !== 'string') return null;
   return {
     userId: user.id,
@@ -30,7 +34,7 @@ export function ownsSession(principal: Principal, session: Session): boolean {
   return session.userId === principal.userId && session.workspaceId === principal.workspaceId;
 }
 
-interface RequestUser {
+interface SignedInUser {
   readonly id?: unknown;
   readonly workspaceId?: unknown;
   readonly capabilities?: unknown;

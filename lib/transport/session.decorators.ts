@@ -1,19 +1,12 @@
 import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { type Session, type SessionState } from '../session/session.js';
-import { sessionOf } from './request-session.js';
-
-/** Where a request carries the session id. A cookie needs the application's cookie parser. */
-export type SessionIdSource =
-  | `header:${string}`
-  | `param:${string}`
-  | `query:${string}`
-  | `cookie:${string}`
-  | ((context: ExecutionContext) => string | undefined | Promise<string | undefined>);
+import { sessionOf } from './carried-session.js';
+import { type IdSource } from './id-source.js';
 
 export interface UseSessionOptions {
-  /** Default `header:x-session-id`. */
-  readonly from?: SessionIdSource;
+  /** Default `header:x-session-id` in HTTP and GraphQL, `data:sessionId` in WebSocket and microservices. */
+  readonly from?: IdSource;
   /** The states in which the handler may run. Default: all but `expired`. */
   readonly states?: readonly SessionState[];
   /** Record activity, which resumes a suspended session. Default true. */

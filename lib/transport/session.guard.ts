@@ -5,21 +5,17 @@ import { SessionNotFoundError, SessionStateError } from '../session/session.erro
 import { type Session } from '../session/session.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { PRINCIPAL_RESOLVER } from '../sessions.tokens.js';
-import { SessionIdMissingError, UnauthenticatedError } from './transport.errors.js';
+import { keepSession } from './carried-session.js';
+import { type IdSource, readSource } from './id-source.js';
 import { ownsSession, type Principal, type PrincipalResolver } from './principal.js';
-import { keepSession } from './request-session.js';
-import { allowsAnonymous, type SessionIdSource, UseSession, type UseSessionOptions } from './session.decorators.js';
-
-interface RequestParts {
-  readonly headers?: Record<string, unknown>;
-  readonly params?: Record<string, unknown>;
-  readonly query?: Record<string, unknown>;
-  readonly cookies?: Record<string, unknown>;
-}
+import { allowsAnonymous, UseSession, type UseSessionOptions } from './session.decorators.js';
+import { transportOf } from './transport-of.js';
+import { SessionIdMissingError, UnauthenticatedError } from './transport.errors.js';
 
 /**
- * Loads the session that a request names, checks that it is the signed-in user's and in an allowed state, touches it and
- * hands it to `@CurrentSession()` (NST-10 to NST-12). Handlers without `@UseSession()` pass.
+ * Loads the session that a request or a message names, checks that it is the signed-in user's and in an allowed state, touches
+ * it and hands it to `@CurrentSession()` (NST-10 to NST-12): in HTTP, WebSocket, GraphQL and microservices. Handlers without
+ * `@UseSession()` pass.
  *
  * 401 without a user; 400 without or with a malformed id; the same 404 for an unknown and for somebody else's session;
  * 410 for an expired one. Override the protected methods to change one of these decisions.
@@ -38,7 +34,7 @@ export class SessionGuard implements CanActivate {
     const principal = await this.principalOf(context);
     if (!principal && !allowsAnonymous(this.reflector, context)) throw new UnauthenticatedError();
 
-    const source = options.from ?? 'header:x-session-id';
+    const source = options.from ?? transportOf(context).sessionAt;
     const sessionId = await this.sessionIdOf(context, source);
     if (sessionId === undefined) {
       if (options.optional) return true;
@@ -69,22 +65,8 @@ export class SessionGuard implements CanActivate {
     }
   }
 
-  protected async sessionIdOf(context: ExecutionContext, source: SessionIdSource): Promise<string | undefined> {
-    if (typeof source === 'function') return source(context);
-    const request = context.switchToHttp().getRequest<RequestParts>();
-    const [kind, name] = split(source);
-    const values = { header: request.headers, param: request.params, query: request.query, cookie: request.cookies }[
-      kind
-    ];
-    const value = values && Object.hasOwn(values, name) ? values[name] : undefined;
-    // A repeated header or parameter is no id: assertId refuses what is not a text.
-    return value === '' ? undefined : (value as string | undefined);
+  /** What stands where the id should; `undefined` where nothing does. It is checked afterwards. */
+  protected async sessionIdOf(context: ExecutionContext, source: IdSource): Promise<unknown> {
+    return readSource(context, source);
   }
-}
-
-function split(source: string): ['header' | 'param' | 'query' | 'cookie', string] {
-  const at = source.indexOf(':');
-  const kind = source.slice(0, at) as 'header' | 'param' | 'query' | 'cookie';
-  const name = source.slice(at + 1);
-  return [kind, kind === 'header' ? name.toLowerCase() : name];
 }

@@ -2,14 +2,16 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { OrchestrationService } from '../orchestration/orchestration.service.js';
-import { sessionOf } from './request-session.js';
-import { RequireTool } from './tool.decorators.js';
+import { admitUse } from './admitted-use.js';
+import { requiredSession } from './carried-session.js';
+import { handlerName } from './handler-name.js';
+import { ToolRequirement } from './tool.decorators.js';
 
 /**
  * Lets a request to a handler with `@RequireTool()` through only when the plan of its session allows the tool now; else 403, as
- * the plan's `onViolation` says. Comes after `SessionGuard`: `@UseGuards(SessionGuard, ToolGuard)`. Other handlers pass.
+ * the plan's `onViolation` says (NST-14). Comes after `SessionGuard`: `@UseGuards(SessionGuard, ToolGuard)`. Other handlers pass.
  *
- * It checks, and records nothing: the handler says what came of it, with `OrchestrationService.processToolUsage`.
+ * It reserves nothing: of two requests at the same time both may pass. In turns that cannot be, see `turn.tools`.
  */
 @Injectable()
 export class ToolGuard implements CanActivate {
@@ -19,28 +21,21 @@ export class ToolGuard implements CanActivate {
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    const required = this.reflector.getAllAndOverride(RequireTool, [context.getHandler(), context.getClass()]);
+    const required = this.reflector.getAllAndOverride(ToolRequirement, [context.getHandler(), context.getClass()]);
     if (!required) return true;
-    const session = sessionOf(context);
-    if (!session) {
-      throw new SessionsConfigurationError(
-        `${handlerOf(context)} requires the tool ${required.tool} of a session, and there ` +
-          'is none: add @UseSession() to it, and SessionGuard before ToolGuard.',
-      );
-    }
-    const { tool, agent } = required;
+    const { tool, agent, record = true } = required;
+    const session = requiredSession(context, `the tool ${tool}`);
     const orchestration = agent === undefined ? this.orchestration : this.orchestration.of(agent);
     if (!orchestration.hasPlan) {
       throw new SessionsConfigurationError(
-        `${handlerOf(context)} requires the tool ${tool}, and no plan in this process says whether it is allowed: register the ` +
+        `${handlerName(context)} requires the tool ${tool}, and no plan in this process says whether it is allowed: register the ` +
           'agent with SessionsModule.forFeature([...]).',
       );
     }
     await orchestration.assertToolAllowed(session.id, tool);
+    admitUse(context, async (outcome) => {
+      if (record) await orchestration.processToolUsage(session.id, tool, { outcome });
+    });
     return true;
   }
-}
-
-function handlerOf(context: ExecutionContext): string {
-  return `${context.getClass().name}.${context.getHandler().name}`;
 }

@@ -1,0 +1,27 @@
+import { type ArgumentsHost } from '@nestjs/common';
+import { type IdSource } from './id-source.js';
+
+/** The kinds of places where an id may stand; `data` is a body, a message's payload, or the arguments of a field. */
+export type SourceKind = 'header' | 'param' | 'query' | 'cookie' | 'data';
+
+/** What guards, decorators and the filter must know of a transport; Nest gives them its handler's arguments. */
+export interface Transport {
+  /** As errors name what arrives by it. */
+  readonly subject: string;
+
+  /** Where the ids stand unless the handler says otherwise. */
+  readonly sessionAt: IdSource;
+  readonly turnAt: IdSource;
+
+  /** What arrived, by kind of source. A kind that is left out, or `undefined`, does not exist here. */
+  parts(host: ArgumentsHost): Readonly<Partial<Record<SourceKind, unknown>>>;
+
+  /** What the application's authentication left where it can be found. Never of a payload: clients write those. */
+  user(host: ArgumentsHost): unknown;
+
+  /**
+   * Objects that belong to this one run of a handler and to nothing that runs at the same time, nearest first: what is found out
+   * is kept by the first, and looked for at the others as well.
+   */
+  carriers(host: ArgumentsHost): readonly object[];
+}

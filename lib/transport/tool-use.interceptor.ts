@@ -1,5 +1,6 @@
 import { type CallHandler, type ExecutionContext, Injectable, Logger, type NestInterceptor } from '@nestjs/common';
 import { concatMap, dematerialize, materialize, type Observable, type ObservableNotification } from 'rxjs';
+import { traceOf } from '../common/error-trace.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type RecordUse, takeUse } from './admitted-use.js';
 import { handlerName } from './handler-name.js';
@@ -34,6 +35,6 @@ export class ToolUseInterceptor implements NestInterceptor {
   private async record(record: RecordUse, { kind }: ObservableNotification<unknown>): Promise<void> {
     if (kind !== 'E') return record('succeeded');
     // What the handler threw matters more to the client.
-    await record('failed').catch((error: unknown) => this.logger.error(error));
+    await record('failed').catch((error: unknown) => this.logger.error(traceOf(error)));
   }
 }

@@ -1,0 +1,307 @@
+import 'reflect-metadata';
+import {
+  defineStepPlan,
+  memoryAdapter,
+  OrchestrationEvents,
+  OrchestrationStateManager,
+  type Session,
+  SessionsModule,
+  SessionStore,
+  TurnService,
+} from 'nestjs-agent-sessions';
+import { Echo } from '../support/application.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
+import { type Seen } from './handlers.js';
+import { type Call, type Reply, type Running, TRANSPORTS } from './transports.js';
+
+const SALES = defineStepPlan({
+  agent: 'sales',
+  steps: [{ name: 'booking', isDefault: true, sequence: ['search', 'book', 'pay'] }],
+});
+const UNKNOWN = 'f'.repeat(32);
+
+describe.each(TRANSPORTS)('guards and decorators in $name', ({ start, sessionAt, principal }) => {
+  const calls: string[] = [];
+  const errors: string[] = [];
+  let now = Date.parse('2026-11-21T08:00:00.000Z');
+  let running: Running;
+  let sessions: SessionStore;
+
+  beforeAll(async () => {
+    const adapter = recordingAdapter(memoryAdapter({ clock: () => now }), calls);
+    running = await start({
+      imports: [
+        SessionsModule.forRoot({ adapter, sweep: false, ...(principal ? { principal } : {}) }),
+        SessionsModule.forFeature([Echo, SALES]),
+      ],
+    });
+    running.app.useLogger({ log: () => {}, warn: () => {}, error: (text: unknown) => void errors.push(String(text)) });
+    sessions = running.app.get(SessionStore);
+  });
+
+  afterAll(() => running.close());
+
+  const ask = (handler: string, call: Call): Promise<Reply> => running.ask(handler, call);
+  const asAnn = (handler: string, call: Call = {}): Promise<Reply> => ask(handler, { user: 'ann', ...call });
+  const annsSession = async (): Promise<string> => (await sessions.create({ userId: 'ann' })).id;
+
+  describe('whose session it is', () => {
+    it('NST-10 NST-13 hands the owner the touched session', async () => {
+      const { id } = await sessions.create({ userId: 'ann', metadata: { topic: 'refund' } });
+
+      const reply = await asAnn('chat', { sessionId: id });
+
+      expect(reply).toEqual({ ok: { id, session: await sessions.get(id) } });
+      expect(seenIn(reply).session).toMatchObject({ state: 'active', metadata: { topic: 'refund' } });
+    });
+
+    it('NST-11 NST-15 answers 401 without a user, before the store is asked', async () => {
+      const sessionId = await annsSession();
+
+      const { reply, asked } = await watched(() => ask('chat', { sessionId }));
+
+      expect(reply).toEqual({
+        error: { statusCode: 401, code: 'UNAUTHENTICATED', message: 'Sign in first: the request has no user.' },
+      });
+      expect(asked).toEqual([]);
+    });
+
+    it('NST-11 NST-15 gives no way to tell another owner’s session from an unknown one', async () => {
+      const { id } = await sessions.create({ userId: 'bob' });
+
+      const foreign = await watched(() => asAnn('chat', { sessionId: id }));
+      const unknown = await watched(() => asAnn('chat', { sessionId: UNKNOWN }));
+
+      expect(unknown).toEqual({
+        reply: {
+          error: {
+            statusCode: 404,
+            code: 'SESSION_NOT_FOUND',
+            message: `Session not found: ${UNKNOWN}`,
+            sessionId: UNKNOWN,
+          },
+        },
+        asked: ['sessions.fetchById'],
+      });
+      expect(JSON.parse(JSON.stringify(foreign).replaceAll(id, UNKNOWN))).toEqual(unknown);
+      expect(await sessions.get(id)).toMatchObject({ state: 'created', version: 1 });
+    });
+
+    it('NST-11 @AllowAnonymousSession lets nobody in particular use a session, and nobody else’s', async () => {
+      const { id } = await sessions.create({ userId: 'bob' });
+
+      expect(await ask('anonymous', { sessionId: id })).toMatchObject({ ok: { id } });
+      expect(await asAnn('anonymous', { sessionId: id })).toMatchObject({ error: { code: 'SESSION_NOT_FOUND' } });
+    });
+  });
+
+  describe('in which state it is', () => {
+    it('NST-12 refuses an expired session and leaves it as it is', async () => {
+      const expired = await sessions.expire(await annsSession());
+
+      const reply = await asAnn('chat', { sessionId: expired.id });
+
+      expect(reply).toMatchObject({ error: { statusCode: 410, code: 'SESSION_STATE', sessionId: expired.id } });
+      expect(await sessions.get(expired.id)).toEqual(expired);
+    });
+
+    it('NST-12 resumes a suspended session', async () => {
+      const sessionId = await annsSession();
+      await sessions.touch(sessionId);
+      now += 3_600_001;
+      await sessions.sweepStale();
+      expect(await sessions.get(sessionId)).toMatchObject({ state: 'suspended' });
+
+      const reply = await asAnn('chat', { sessionId });
+
+      const lastActivityAt = new Date(now).toISOString();
+      expect(reply).toMatchObject({ ok: { session: { state: 'active', lastActivityAt } } });
+    });
+  });
+
+  describe('where the id comes from', () => {
+    it('NST-10 takes it from a field of the data', async () => {
+      const sessionId = await annsSession();
+
+      expect(await asAnn('named', { data: { talk: sessionId } })).toMatchObject({
+        ok: { id: sessionId, session: { state: 'created' } },
+      });
+      expect(await asAnn('named')).toMatchObject({
+        error: { message: expect.stringContaining('data:talk') as string },
+      });
+    });
+
+    it('NST-10 NST-15 says where it looked when there is none', async () => {
+      const { reply, asked } = await watched(() => asAnn('chat'));
+
+      expect(reply).toEqual({
+        error: {
+          statusCode: 400,
+          code: 'SESSION_ID_MISSING',
+          message: `The request names no session. Expected at: ${sessionAt}.`,
+        },
+      });
+      expect(asked).toEqual([]);
+    });
+
+    it('NST-10 optional: passes without a session, and refuses a foreign one', async () => {
+      const { id } = await sessions.create({ userId: 'bob' });
+
+      expect(await asAnn('optional')).toEqual({ ok: { id: null, session: null } });
+      expect(await asAnn('optional', { sessionId: id })).toMatchObject({ error: { code: 'SESSION_NOT_FOUND' } });
+    });
+
+    it('NST-10 lets handlers without @UseSession pass, with no session', async () => {
+      expect(await ask('open', { sessionId: await annsSession() })).toEqual({ ok: { id: null, session: null } });
+    });
+
+    it.each(['*', '../../etc/passwd', '__proto__', "' OR 1=1 --", 'a'.repeat(201)])(
+      'NST-17 refuses %s before the store is asked',
+      async (talk) => {
+        const { reply, asked } = await watched(() => asAnn('named', { data: { talk } }));
+
+        expect(reply).toMatchObject({ error: { statusCode: 400, code: 'INVALID_INPUT' } });
+        expect(asked).toEqual([]);
+      },
+    );
+
+    it('NST-10 NST-15 a place that the transport does not have is a mistake of the application: logged, and generic', async () => {
+      errors.length = 0;
+
+      const reply = await asAnn('nowhere', { sessionId: await annsSession() });
+
+      expect(reply).toEqual({
+        error: { statusCode: 500, code: 'CONFIGURATION', message: 'Internal server error' },
+      });
+      expect(errors.join()).toMatch(/\.nowhere takes an id from cookie:sid, and .* has only these here: /);
+    });
+
+    it('NST-10 keeps the sessions of two messages apart that are handled at the same time', async () => {
+      const talks = [await annsSession(), await annsSession()];
+
+      const replies = await Promise.all(talks.map((talk) => asAnn('pair', { data: { talk } })));
+
+      // Answers over plain WebSockets do not say to what.
+      expect(replies.map((reply) => seenIn(reply).id).sort()).toEqual([...talks].sort());
+      expect(replies.map((reply) => seenIn(reply).session?.id).sort()).toEqual([...talks].sort());
+    });
+  });
+
+  describe('what else a handler is given', () => {
+    it('NST-13 @CurrentTurn gives the session’s own turn; an unknown and another session’s are the same 404', async () => {
+      const [own, other] = [await annsSession(), await annsSession()];
+      const turns = running.app.get(TurnService);
+      const mine = await turns.execute('echo', 'hello', { sessionId: own });
+      const theirs = await turns.execute('echo', 'hello', { sessionId: other });
+
+      expect(await asAnn('turn', { sessionId: own, turnId: mine.id })).toEqual({
+        ok: { id: mine.id, status: 'awaiting-input' },
+      });
+      const foreign = await watched(() => asAnn('turn', { sessionId: own, turnId: theirs.id }));
+      const unknown = await watched(() => asAnn('turn', { sessionId: own, turnId: UNKNOWN }));
+      expect(unknown.reply).toEqual({
+        error: {
+          statusCode: 404,
+          code: 'TURN_NOT_FOUND',
+          message: `Turn not found: ${UNKNOWN}`,
+          turnId: UNKNOWN,
+        },
+      });
+      expect(JSON.parse(JSON.stringify(foreign).replaceAll(theirs.id, UNKNOWN))).toEqual(unknown);
+    });
+
+    it('NST-13 @CurrentTurn refuses a malformed id, and is a mistake of the application without a session', async () => {
+      const sessionId = await annsSession();
+
+      expect(await asAnn('turn', { sessionId, turnId: '*' })).toMatchObject({ error: { code: 'INVALID_INPUT' } });
+      errors.length = 0;
+      const reply = await asAnn('turnOfNobody', { sessionId, data: { turnId: UNKNOWN } });
+      expect(reply).toMatchObject({ error: { statusCode: 500, code: 'CONFIGURATION' } });
+      expect(errors.join()).toContain('.turnOfNobody requires a turn of a session, and there is none');
+    });
+
+    it('NST-13 @OrchestrationState gives what is kept of the plan, and nothing before anything is', async () => {
+      const sessionId = await annsSession();
+
+      expect(await asAnn('state', { sessionId })).toEqual({ ok: { state: null } });
+      await asAnn('search', { sessionId });
+
+      expect(await asAnn('state', { sessionId })).toMatchObject({
+        ok: { state: { sessionId, activeStep: 'booking', sequenceIndex: 1 } },
+      });
+    });
+  });
+
+  describe('tools', () => {
+    it('NST-14 NST-15 runs a handler only while the plan allows its tool, and records its use', async () => {
+      const sessionId = await annsSession();
+
+      expect(await asAnn('book', { sessionId })).toEqual({
+        error: {
+          statusCode: 403,
+          code: 'TOOL_NOT_ALLOWED',
+          message: 'The tool book is not allowed in step booking. Allowed now: search.',
+          sessionId,
+        },
+      });
+      expect(await usesIn(sessionId)).toEqual([]);
+
+      expect(await asAnn('search', { sessionId })).toEqual({ ok: { found: 3 } });
+      expect(await asAnn('book', { sessionId })).toEqual({ ok: { booked: true } });
+      expect(await usesIn(sessionId)).toEqual(['search succeeded', 'book succeeded']);
+      expect(await asAnn('search', { sessionId })).toMatchObject({ error: { code: 'TOOL_NOT_ALLOWED' } });
+    });
+
+    it('NST-14 records a use that failed, which moves nothing', async () => {
+      const sessionId = await annsSession();
+
+      expect(await asAnn('searchInVain', { sessionId })).toHaveProperty('error');
+
+      expect(await usesIn(sessionId)).toEqual(['search failed']);
+      expect(await asAnn('book', { sessionId })).toMatchObject({ error: { code: 'TOOL_NOT_ALLOWED' } });
+      expect(await asAnn('search', { sessionId })).toEqual({ ok: { found: 3 } });
+    });
+
+    it('NST-14 of two at once both run, as nothing is reserved; both are recorded, and the sequence moves once', async () => {
+      const sessionId = await annsSession();
+      const violations: string[] = [];
+      const subscription = running.app.get(OrchestrationEvents).stream.subscribe((event) => {
+        if (event.type === 'tool-violated') violations.push(event.tool);
+      });
+
+      const together = [asAnn('searchTogether', { sessionId }), asAnn('searchTogether', { sessionId })];
+      expect(await Promise.all(together)).toEqual([{ ok: { found: 3 } }, { ok: { found: 3 } }]);
+      subscription.unsubscribe();
+
+      expect(await usesIn(sessionId)).toEqual(['search succeeded', 'search succeeded']);
+      expect(await running.app.get(OrchestrationStateManager).getState(sessionId)).toMatchObject({ sequenceIndex: 1 });
+      expect(violations).toEqual(['search']);
+    });
+
+    it('NST-14 without ToolGuard nothing runs', async () => {
+      const sessionId = await annsSession();
+      errors.length = 0;
+
+      expect(await asAnn('unguarded', { sessionId })).toMatchObject({ error: { code: 'CONFIGURATION' } });
+
+      expect(errors.join()).toContain('add @UseGuards(SessionGuard, ToolGuard) to it');
+      expect(await usesIn(sessionId)).toEqual([]);
+    });
+  });
+
+  async function usesIn(sessionId: string): Promise<string[]> {
+    const state = await running.app.get(OrchestrationStateManager).getState(sessionId);
+    return state?.toolHistory.map(({ tool, outcome }) => `${tool} ${outcome}`) ?? [];
+  }
+
+  /** What a client can see of an answer, and what the store was asked for it. */
+  async function watched(send: () => Promise<Reply>): Promise<{ reply: Reply; asked: string[] }> {
+    calls.length = 0;
+    const reply = await send();
+    return { reply, asked: calls.filter((call) => /^(sessions|turns)\./.test(call)) };
+  }
+});
+
+function seenIn(reply: Reply): { readonly id: string | null; readonly session: Session | null } {
+  return (reply as { ok: Seen }).ok;
+}

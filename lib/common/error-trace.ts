@@ -1,3 +1,5 @@
+import { SessionsConfigurationError } from './sessions.error.js';
+
 /** A cause of a cause is as deep as drivers go. */
 const MAX_CAUSES = 5;
 const WORD = /^[\w.$:-]{1,64}$/;
@@ -7,7 +9,7 @@ type Fields = Readonly<Record<'name' | 'message' | 'code' | 'stack' | 'cause', u
 
 /**
  * An error as it may stand in a log: its class, code and frames, and the same of its causes (NST-22). Without its message, which
- * may hold an id, what a user said, or the password of a connection.
+ * may hold an id, what a user said, or the password of a connection. A mistake of the application keeps it: that is who must read it.
  */
 export function traceOf(error: unknown): string {
   const parts: string[] = [];
@@ -29,7 +31,8 @@ export function errorType(error: unknown): string {
 function titleOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return `Thrown: ${typeof error}`;
   const { code } = fieldsOf(error);
-  return isWord(code) ? `${classOf(error)} [${code}]` : classOf(error);
+  const title = isWord(code) ? `${classOf(error)} [${code}]` : classOf(error);
+  return error instanceof SessionsConfigurationError ? `${title}: ${error.message}` : title;
 }
 
 function classOf(error: unknown): string {

@@ -7,6 +7,7 @@ import {
   reply,
   SessionEvents,
   SessionNotFoundError,
+  SessionsConfigurationError,
   type SessionsAdapter,
   SessionsModule,
   SessionStateModule,
@@ -137,6 +138,12 @@ describe('what a log says of an error (NST-22)', () => {
       /^OwnError\n {4}at .*logs\.spec[^]*\ncaused by RangeError \[ECONNREFUSED\]\n {4}at .*logs\.spec/,
     );
     expect(traceOf(new OwnError('x', { cause }))).not.toContain('hunter2');
+  });
+
+  it('NST-22 and what a mistake of the application is, for whoever mends it', () => {
+    expect(traceOf(new SessionsConfigurationError('Add @UseSession() to it.'))).toMatch(
+      /^SessionsConfigurationError \[CONFIGURATION\]: Add @UseSession\(\) to it\.\n {4}at /,
+    );
   });
 
   it('NST-22 nothing of a message that was changed, of a name or code that is a text, or of what is no error', () => {

@@ -183,7 +183,7 @@ describe.each(SHARED_STORES)('a worker that lost its turn, over $name', ({ creat
       await use('quote').catch((error: unknown) => problems.push(error));
     };
     const { id } = await stalled.app.turns.submit('desk', 'hi', { sessionId, context: { work: work('stalled') } });
-    await eventually(() => ran.length === 1);
+    await eventually(() => signals.length === 1);
 
     const contexts = { provide: TurnContextFactory, useValue: { create: () => ({ work: work('other') }) } };
     const other = await startDesk(open(), { steps: STEPS }, { providers: [contexts] });

@@ -20,3 +20,18 @@ const looking = setInterval(() => {
 }, STOOD_STILL_MS / 4).unref();
 
 afterAll(() => clearInterval(looking));
+
+/**
+ * Does it anew when it failed and the machine stood still meanwhile for so long that nothing follows from it: what it is about must last
+ * longer than `forMs` on a machine that runs.
+ */
+export async function whileSteady<T>(forMs: number, work: () => Promise<T>): Promise<T> {
+  for (let again = 9; ; again -= 1) {
+    const before = stoodStill + sinceLastLook();
+    try {
+      return await work();
+    } catch (error) {
+      if (again === 0 || stoodStill + sinceLastLook() - before < forMs) throw error;
+    }
+  }
+}

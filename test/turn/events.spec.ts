@@ -429,7 +429,8 @@ describe('emit', () => {
           await aborted(turn.signal).catch(() => stopped.push(turn.attempt));
         }),
       ],
-      turns: { leaseMs: 300 },
+      // Not for itself.
+      turns: { leaseMs: 300, reconcileMs: 3_600_000 },
     });
     const { id } = await first.turns.submit('desk', 'go', { sessionId: await first.session() });
     await eventually(async () => (await adapter.events.last(id)) === 1);

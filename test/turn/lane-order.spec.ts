@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { defineOrchestrator, PermanentTurnError, reply, type TurnContext } from 'nestjs-agent-sessions';
+import { inGroups } from '../../lib/common/in-groups.js';
 import { type Application, gate, LIVE_STORES, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 
@@ -90,7 +91,8 @@ describe.each(LIVE_STORES)('lanes over $name', ({ open }) => {
       turns: { concurrency: 1, maxQueuedPerSession: 1000, shutdownGraceMs: 100 },
     });
     const [busy, calmOne] = [await session(), await session()];
-    await Promise.all(Array.from({ length: 1000 }, (_, i) => handle(desk).submit(`hot ${i}`, { sessionId: busy })));
+    const hot = Array.from({ length: 1000 }, (_, index) => `hot ${index}`);
+    await inGroups(hot, 50, (text) => handle(desk).submit(text, { sessionId: busy }));
     await eventually(() => attempts.length === 1);
 
     const cold = await handle(desk).submit('cold', { sessionId: calmOne });

@@ -122,20 +122,26 @@ describe.each(LASTING_STORES)('a worker that died, over $name', ({ create }) => 
   });
 });
 
+/** Renewed early enough on a machine that stands still for two seconds. */
+const RENEWED_MS = 3600;
+
 describe.each(LIVE_STORES)('leases over $name', ({ open }) => {
   it('TRN-15 a handler that takes longer than the lease keeps it, by renewing', async () => {
-    const { desk, attempts } = recordingDesk(async ({ signal }) => {
-      // Several times the lease.
-      const end = performance.now() + 500;
-      await eventually(() => performance.now() >= end);
-      signal.throwIfAborted();
-    });
+    const { pass, open: release } = gate();
+    const { desk, attempts } = recordingDesk(({ signal }) => pass(signal));
     const { session, turns } = await startApplication({
       adapter: open(),
       orchestrators: [desk],
-      turns: { leaseMs: 100 },
+      turns: { leaseMs: RENEWED_MS },
     });
-    await turns.execute('desk', 'long', { sessionId: await session() });
+    const sessionId = await session();
+    const done = turns.execute('desk', 'long', { sessionId });
+    const until = async (): Promise<number> => Date.parse((await turns.lanes.get(sessionId)).head?.leaseUntil ?? '');
+    const firstEnd = await eventually(until);
+    // Renewed, and renewed again.
+    await eventually(async () => (await until()) > firstEnd + RENEWED_MS / 2);
+    release();
+    await done;
     expect(attempts).toEqual(['long 1']);
   });
 
@@ -160,8 +166,9 @@ describe.each(LIVE_STORES)('leases over $name', ({ open }) => {
       turns: { leaseMs: 150 },
     });
     const { id } = await turns.execute('desk', 'cut off', { sessionId: await session() });
-    expect(attempts).toEqual(['cut off 1', 'cut off 2']);
-    expect(await turns.get(id)).toMatchObject({ failures: 1 });
+    // A machine that stands still may let the lease of the second one lapse as well.
+    expect(attempts.slice(0, 2)).toEqual(['cut off 1', 'cut off 2']);
+    expect(await turns.get(id)).toMatchObject({ failures: attempts.length - 1 });
   });
 
   it('TRN-15 BOT-08 a settle whose answer was lost is repeated, and counts once', async () => {

@@ -1,22 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { defineOrchestrator, memoryAdapter, reply, type TurnContext, TurnFailedError } from 'nestjs-agent-sessions';
 import { aborted, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { whileSteady } from '../support/steady-clock.js';
 
 describe.each(LIVE_STORES)('an attempt that takes too long over $name', ({ open }) => {
-  it('TRN-09 is stopped, counts as failed, and the turn is tried again', async () => {
-    const { desk, reasons } = slowDesk(1);
-    const { session, handle, turns } = await startApplication({
-      adapter: open(),
-      orchestrators: [desk],
-      turns: { timeoutMs: 50, retry: { backoff: { delayMs: 1 } } },
-    });
-    const sessionId = await session();
+  it('TRN-09 is stopped, counts as failed, and the turn is tried again', () =>
+    whileSteady(20, async () => {
+      const { desk, reasons } = slowDesk(1);
+      const { session, handle, turns } = await startApplication({
+        adapter: open(),
+        orchestrators: [desk],
+        turns: { timeoutMs: 50, retry: { backoff: { delayMs: 1 } } },
+      });
+      const sessionId = await session();
 
-    expect(await handle(desk).execute('go', { sessionId })).toMatchObject({ reply: 'attempt 2' });
+      expect(await handle(desk).execute('go', { sessionId })).toMatchObject({ reply: 'attempt 2' });
 
-    expect(reasons).toEqual(['TURN_TIMEOUT']);
-    expect((await turns.list({ sessionId }))[0]).toMatchObject({ status: 'awaiting-input', failures: 1 });
-  });
+      expect(reasons).toEqual(['TURN_TIMEOUT']);
+      expect((await turns.list({ sessionId }))[0]).toMatchObject({ status: 'awaiting-input', failures: 1 });
+    }));
 
   it('TRN-09 fails the turn after as many attempts as there are', async () => {
     const { desk } = slowDesk(Infinity);
@@ -68,21 +70,22 @@ it('TRN-09 an attempt that ended in time is left alone', async () => {
   expect(signal?.aborted).toBe(false);
 });
 
-it('TRN-09 TRN-13 the time that a turn waits for a signal does not count', async () => {
-  const desk = defineOrchestrator({
-    name: 'desk',
-    intents: {
-      go: async (turn: TurnContext) =>
-        reply(String(await turn.waitFor('go', { timeoutMs: 200, onTimeout: () => 'late' }))),
-    },
-  });
-  const { session, handle } = await startApplication({
-    adapter: memoryAdapter(),
-    orchestrators: [desk],
-    turns: { timeoutMs: 100, retry: { attempts: 1 } },
-  });
-  expect(await handle(desk).execute('go', { sessionId: await session() })).toMatchObject({ reply: 'late' });
-});
+it('TRN-09 TRN-13 the time that a turn waits for a signal does not count', () =>
+  whileSteady(50, async () => {
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        go: async (turn: TurnContext) =>
+          reply(String(await turn.waitFor('go', { timeoutMs: 200, onTimeout: () => 'late' }))),
+      },
+    });
+    const { session, handle } = await startApplication({
+      adapter: memoryAdapter(),
+      orchestrators: [desk],
+      turns: { timeoutMs: 100, retry: { attempts: 1 } },
+    });
+    expect(await handle(desk).execute('go', { sessionId: await session() })).toMatchObject({ reply: 'late' });
+  }));
 
 /** Hangs in its first attempts. */
 function slowDesk(attempts: number) {

@@ -11,6 +11,7 @@ import {
 import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { eventually } from '../support/eventually.js';
+import { whileSteady } from '../support/steady-clock.js';
 
 describe.each(LIVE_STORES)('waiting for a turn over $name', ({ open }) => {
   it("TRN-10 the caller's timeout leaves the turn running; status and result come later", async () => {
@@ -73,26 +74,28 @@ describe.each(LIVE_STORES)('waiting for a turn over $name', ({ open }) => {
 describe('what waiting asks of the store', () => {
   const desk = defineOrchestrator({ name: 'desk', intents: { answer: ({ input }) => reply(input.text) } });
 
-  it('TRN-10 reads a turn once, when it has ended', async () => {
-    const calls: string[] = [];
-    const adapter = recordingAdapter(memoryAdapter(), calls);
-    const { session, handle } = await startApplication({ adapter, orchestrators: [desk] });
-    const sessionId = await session();
+  it('TRN-10 reads a turn once, when it has ended', () =>
+    whileSteady(500, async () => {
+      const calls: string[] = [];
+      const adapter = recordingAdapter(memoryAdapter(), calls);
+      const { session, handle } = await startApplication({ adapter, orchestrators: [desk] });
+      const sessionId = await session();
 
-    expect(await handle(desk).execute('one', { sessionId })).toMatchObject({ reply: 'one' });
-    expect(calls.filter((call) => call === 'turns.get')).toHaveLength(1);
-  });
+      expect(await handle(desk).execute('one', { sessionId })).toMatchObject({ reply: 'one' });
+      expect(calls.filter((call) => call === 'turns.get')).toHaveLength(1);
+    }));
 
-  it('TRN-10 reads nothing when the hint brings the turn', async () => {
-    const calls: string[] = [];
-    const adapter = recordingAdapter(bringing(memoryAdapter()), calls);
-    const { session, handle } = await startApplication({ adapter, orchestrators: [desk] });
-    const sessionId = await session();
+  it('TRN-10 reads nothing when the hint brings the turn', () =>
+    whileSteady(500, async () => {
+      const calls: string[] = [];
+      const adapter = recordingAdapter(bringing(memoryAdapter()), calls);
+      const { session, handle } = await startApplication({ adapter, orchestrators: [desk] });
+      const sessionId = await session();
 
-    const results = await Promise.all(['one', 'two'].map((text) => handle(desk).execute(text, { sessionId })));
-    expect(results.map(({ reply: text }) => text)).toEqual(['one', 'two']);
-    expect(calls).not.toContain('turns.get');
-  });
+      const results = await Promise.all(['one', 'two'].map((text) => handle(desk).execute(text, { sessionId })));
+      expect(results.map(({ reply: text }) => text)).toEqual(['one', 'two']);
+      expect(calls).not.toContain('turns.get');
+    }));
 
   it('TRN-10 an idempotency key gives the turn that has ended already, and the one that has not', async () => {
     const { pass, open: release } = gate();
@@ -111,34 +114,35 @@ describe('what waiting asks of the store', () => {
     expect(subscriptions()).toBe(before);
   });
 
-  it('TRN-10 asks again when the turn ended while an answer was under way', async () => {
-    const [ending, answer] = [gate(), gate()];
-    const slow = defineOrchestrator({
-      name: 'slow',
-      intents: { answer: async () => (await ending.pass(), reply('done')) },
-    });
-    const store = memoryAdapter();
-    const get = store.turns.get.bind(store.turns);
-    const { session, handle, turns } = await startApplication({ adapter: store, orchestrators: [slow] });
-    const { id } = await handle(slow).submit('hi', { sessionId: await session() });
-    await eventually(async () => (await get(id))?.status === 'running');
-    let asked = 0;
-    store.turns.get = async (turnId) => {
-      const turn = await get(turnId);
-      asked += 1;
-      // The first is for `result` itself.
-      if (asked === 2) await answer.pass();
-      return turn;
-    };
+  it('TRN-10 asks again when the turn ended while an answer was under way', () =>
+    whileSteady(200, async () => {
+      const [ending, answer] = [gate(), gate()];
+      const slow = defineOrchestrator({
+        name: 'slow',
+        intents: { answer: async () => (await ending.pass(), reply('done')) },
+      });
+      const store = memoryAdapter();
+      const get = store.turns.get.bind(store.turns);
+      const { session, handle, turns } = await startApplication({ adapter: store, orchestrators: [slow] });
+      const { id } = await handle(slow).submit('hi', { sessionId: await session() });
+      await eventually(async () => (await get(id))?.status === 'running');
+      let asked = 0;
+      store.turns.get = async (turnId) => {
+        const turn = await get(turnId);
+        asked += 1;
+        // The first is for `result` itself.
+        if (asked === 2) await answer.pass();
+        return turn;
+      };
 
-    const result = turns.result(id, { timeoutMs: 500 });
-    await eventually(() => asked === 2);
-    ending.open();
-    await eventually(async () => (await get(id))?.status === 'awaiting-input');
-    await new Promise((resolve) => setImmediate(resolve));
-    answer.open();
-    expect(await result).toMatchObject({ reply: 'done' });
-  });
+      const result = turns.result(id, { timeoutMs: 500 });
+      await eventually(() => asked === 2);
+      ending.open();
+      await eventually(async () => (await get(id))?.status === 'awaiting-input');
+      await new Promise((resolve) => setImmediate(resolve));
+      answer.open();
+      expect(await result).toMatchObject({ reply: 'done' });
+    }));
 });
 
 describe('two processes over one store', () => {

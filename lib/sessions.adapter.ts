@@ -22,6 +22,8 @@ export interface SessionsAdapter {
   readonly leases: LeaseStore;
   /** Whether several processes can work on the store at once. */
   readonly shared: boolean;
+  /** What it is, for telemetry, as OpenTelemetry's `db.system.name` has it: `postgresql`, for example. */
+  readonly system?: string;
   /** Resolves when the store answers. @throws StoreUnavailableError */
   ping(): Promise<void>;
   /** Connects and checks the schema, once, before any other call. */

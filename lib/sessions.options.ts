@@ -211,6 +211,11 @@ export class SessionsModuleOptions {
   @Allow()
   state?: StateOptions;
 
+  /** Whether spans and metrics are told to OpenTelemetry, where `@opentelemetry/api` is installed. Default true. */
+  @Optional()
+  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  telemetry?: boolean;
+
   /** Who keeps a surface that two sessions of a user want: `move` (default) it, `reject` the second, or `share` it. */
   @Optional()
   @Must((value) => SURFACE_POLICIES.includes(value as SurfacePolicy), `must be one of ${SURFACE_POLICIES.join(', ')}.`)

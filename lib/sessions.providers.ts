@@ -45,6 +45,7 @@ import { type BuiltInState, SessionStateService } from './state/session-state.se
 import { StateModules } from './state/state-modules.js';
 import {
   BUILT_IN_STATE,
+  OBSERVED_ADAPTER,
   PRINCIPAL_RESOLVER,
   SESSIONS_ADAPTER,
   SESSIONS_OPTIONS,
@@ -52,6 +53,9 @@ import {
   SESSIONS_SETTINGS,
   TURN_QUEUE,
 } from './sessions.tokens.js';
+import { observedAdapter } from './telemetry/observed-adapter.js';
+import { loadTelemetry } from './telemetry/open-telemetry.js';
+import { Telemetry } from './telemetry/telemetry.js';
 import { LaneBell } from './turn/lane-bell.js';
 import { LaneReconciler } from './turn/lane-reconciler.service.js';
 import { PassedTurns } from './turn/passed-turns.js';
@@ -95,6 +99,10 @@ export const SESSIONS_PROVIDERS: Provider[] = [
     await adapter.init?.();
     return adapter;
   }),
+  provide(Telemetry, [SESSIONS_SETTINGS], ({ telemetry }: SessionsSettings) =>
+    telemetry ? loadTelemetry() : new Telemetry(),
+  ),
+  provide(OBSERVED_ADAPTER, [SESSIONS_ADAPTER, Telemetry], observedAdapter),
 
   provide(
     TURN_QUEUE,
@@ -104,20 +112,20 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   ),
   provide(
     SessionStore,
-    [SESSIONS_ADAPTER, SESSIONS_SETTINGS],
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS],
     ({ sessions }: SessionsAdapter, settings: SessionsSettings) => {
       return new SessionStore(sessions, settings.sessions);
     },
   ),
   provide(SessionEvents, [SessionStore], ({ events }: SessionStore) => events),
   provide(AffinityResolver, [SessionStore], defaultAffinityResolver),
-  provide(CheckpointStore, [SESSIONS_ADAPTER], ({ checkpoints }: SessionsAdapter) => checkpoints),
+  provide(CheckpointStore, [OBSERVED_ADAPTER], ({ checkpoints }: SessionsAdapter) => checkpoints),
 
   OrchestrationEvents,
   StepPredicates,
   provide(
     OrchestrationAgents,
-    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, OrchestrationEvents],
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, OrchestrationEvents],
     ({ state }: SessionsAdapter, { orchestration }: SessionsSettings, events: OrchestrationEvents) =>
       new OrchestrationAgents(orchestrationParts(state, orchestration, events)),
   ),
@@ -135,18 +143,18 @@ export const SESSIONS_PROVIDERS: Provider[] = [
 
   provide(
     SessionStateService,
-    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, BUILT_IN_STATE, StateModules],
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, BUILT_IN_STATE, StateModules],
     (stores: SessionsAdapter, { state }: SessionsSettings, builtIn: BuiltInState, modules: StateModules) =>
       new SessionStateService({ stores, modules, builtIn, redact: state.redact }),
   ),
   provide(
     BUILT_IN_STATE,
-    [SESSIONS_ADAPTER, SESSIONS_SETTINGS],
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS],
     (stores: SessionsAdapter, { state }: SessionsSettings) => builtInState(stores, state),
   ),
   provide(
     StateModules,
-    [SESSIONS_ADAPTER, BUILT_IN_STATE, ConversationCompaction],
+    [OBSERVED_ADAPTER, BUILT_IN_STATE, ConversationCompaction],
     (stores: SessionsAdapter, builtIn: BuiltInState, compaction: ConversationCompaction) =>
       new StateModules(builtInModules(stores, builtIn, compaction)),
   ),
@@ -154,7 +162,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   provide(MessageTokens, [SESSIONS_SETTINGS], ({ tokenCounter }: SessionsSettings) => new MessageTokens(tokenCounter)),
   provide(
     ConversationCompactor,
-    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, MessageTokens, OrchestratorRegistry, OrchestratorEvents],
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, MessageTokens, OrchestratorRegistry, OrchestratorEvents],
     (
       adapter: SessionsAdapter,
       { turns }: SessionsSettings,
@@ -173,7 +181,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
 
   provide(
     ConversationCompaction,
-    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, MessageTokens, ConversationCompactor, OrchestratorRegistry],
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, MessageTokens, ConversationCompactor, OrchestratorRegistry],
     (
       adapter: SessionsAdapter,
       { state: { summarize } }: SessionsSettings,
@@ -226,7 +234,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       OrchestratorEvents,
       MessageTokens,
       ConversationCompactor,
-      SESSIONS_ADAPTER,
+      OBSERVED_ADAPTER,
       SESSIONS_SETTINGS,
     ],
     (
@@ -263,12 +271,12 @@ export const SESSIONS_PROVIDERS: Provider[] = [
 
   provide(
     TurnContexts,
-    [SESSIONS_ROLE, SESSIONS_ADAPTER],
+    [SESSIONS_ROLE, OBSERVED_ADAPTER],
     (role: ProcessRole, { turns, hints }: SessionsAdapter) => new TurnContexts(role !== 'submit', turns, hints),
   ),
   provide(
     TurnRuntime,
-    [SESSIONS_ADAPTER, SESSIONS_SETTINGS, TURN_QUEUE, TurnRunner, TurnContexts, SessionStore],
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, TURN_QUEUE, TurnRunner, TurnContexts, SessionStore, Telemetry],
     (
       adapter: SessionsAdapter,
       settings: SessionsSettings,
@@ -276,6 +284,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       runner: TurnRunner,
       contexts: TurnContexts,
       sessions: SessionStore,
+      telemetry: Telemetry,
     ) => ({
       ledger: adapter.turns,
       hints: adapter.hints,
@@ -288,6 +297,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       runner,
       contexts,
       settings: settings.turns,
+      telemetry,
       sessions,
       foreignSessions: !isAtomic(adapter.sessions),
     }),
@@ -302,9 +312,14 @@ export const SESSIONS_PROVIDERS: Provider[] = [
   provide(LaneReconciler, [TurnRuntime], (runtime: TurnRuntime) => new LaneReconciler(runtime)),
   provide(
     SessionSweeper,
-    [SessionStore, SESSIONS_ADAPTER, SESSIONS_SETTINGS, ModuleRef],
-    (sessions: SessionStore, adapter: SessionsAdapter, settings: SessionsSettings, moduleRef: ModuleRef) =>
-      new SessionSweeper(sessions, adapter, settings.sweep, findProvider(moduleRef, SchedulerRegistry)),
+    [SessionStore, OBSERVED_ADAPTER, SESSIONS_SETTINGS, ModuleRef, Telemetry],
+    (
+      sessions: SessionStore,
+      adapter: SessionsAdapter,
+      settings: SessionsSettings,
+      moduleRef: ModuleRef,
+      telemetry: Telemetry,
+    ) => new SessionSweeper(sessions, adapter, settings.sweep, findProvider(moduleRef, SchedulerRegistry), telemetry),
   ),
 
   provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => principal),

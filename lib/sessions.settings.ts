@@ -39,6 +39,7 @@ export interface SessionsSettings {
   readonly orchestration: OrchestrationSettings;
   readonly state: StateSettings;
   readonly principal: PrincipalResolver;
+  readonly telemetry: boolean;
   /** `null`: the default one, loaded when it is needed. */
   readonly tokenCounter: TokenCounter | null;
 }
@@ -99,6 +100,7 @@ export function resolveOptions(
     },
     state: stateSettings(check(StateOptions, 'state', given.state)),
     principal: given.principal ?? signedInUser,
+    telemetry: given.telemetry ?? true,
     tokenCounter: given.tokenCounter ?? null,
   };
 }

@@ -6,6 +6,8 @@ export const SESSIONS_OPTIONS_FACTORY = Symbol('agent-sessions:options-factory')
 export const SESSIONS_SETTINGS = Symbol('agent-sessions:settings');
 /** The application's store, connected. */
 export const SESSIONS_ADAPTER = Symbol('agent-sessions:adapter');
+/** The same store as the module's own parts use it: what they ask of it is told to telemetry. */
+export const OBSERVED_ADAPTER = Symbol('agent-sessions:observed-adapter');
 /** What this process does with turns. */
 export const SESSIONS_ROLE = Symbol('agent-sessions:role');
 /** The package's state modules that are enabled. */

@@ -13,7 +13,7 @@ type Fields = Readonly<Record<'name' | 'message' | 'code' | 'stack' | 'cause', u
  */
 export function traceOf(error: unknown): string {
   const parts: string[] = [];
-  for (let next = error; parts.length <= MAX_CAUSES; ) {
+  for (let next = error; parts.length <= MAX_CAUSES;) {
     parts.push([titleOf(next), ...framesOf(next)].join('\n'));
     const { cause } = fieldsOf(next);
     if (cause === undefined || cause === null) break;
@@ -38,7 +38,7 @@ function titleOf(error: unknown): string {
 function classOf(error: unknown): string {
   const { name } = fieldsOf(error);
   // Most classes leave the name of Error as it is.
-  const own = name === 'Error' ? (error as Error).constructor?.name : name;
+  const own = name === 'Error' && error instanceof Error ? error.constructor.name : name;
   return isWord(own) ? own : 'Error';
 }
 

@@ -6,6 +6,8 @@ import { mintId } from '../common/ids.js';
 import { inBatches } from '../common/in-batches.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type StateStore } from '../state/state.store.js';
+import { SWEEP_ACTION, SWEEP_OUTCOME } from '../telemetry/attributes.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
 import { type TurnEventLog } from '../turn/turn-event-log.js';
 import { type TurnLedger } from '../turn/turn.store.js';
 import { type LeaseStore } from './lease.store.js';
@@ -49,6 +51,8 @@ export interface SweepCounts {
   readonly runs: number;
   /** Runs that were left out because one of this process, or another process's, was still at it. */
   readonly skipped: number;
+  /** Runs that the store did not let come to their end. */
+  readonly failed: number;
   readonly suspended: number;
   readonly expired: number;
   readonly purged: number;
@@ -70,7 +74,17 @@ export class SessionSweeper {
   private job: CronJob | null = null;
   private running: Promise<void> | null = null;
   private stopping = false;
-  private count = { runs: 0, skipped: 0, suspended: 0, expired: 0, purged: 0, turns: 0, events: 0, documents: 0 };
+  private count = {
+    runs: 0,
+    skipped: 0,
+    failed: 0,
+    suspended: 0,
+    expired: 0,
+    purged: 0,
+    turns: 0,
+    events: 0,
+    documents: 0,
+  };
 
   /** @param registry of the application's ScheduleModule, when it has one: the job is listed there */
   constructor(
@@ -78,6 +92,7 @@ export class SessionSweeper {
     private readonly store: SweptStore,
     private readonly settings: SweepSettings,
     private readonly registry: SchedulerRegistry | null,
+    private readonly telemetry: Telemetry,
   ) {}
 
   get counts(): SweepCounts {
@@ -113,12 +128,18 @@ export class SessionSweeper {
   /** One sweep now, unless one is under way here or in another process. @throws what the store throws */
   async sweep(): Promise<void> {
     if (this.running) {
-      this.count.skipped += 1;
+      this.tellRun('skipped');
       return;
     }
-    this.running = this.sweepAlone().finally(() => {
-      this.running = null;
-    });
+    this.running = this.telemetry
+      .span({ name: 'sweep', parent: null }, () => this.sweepAlone())
+      .catch((error: unknown) => {
+        this.tellRun('failed');
+        throw error;
+      })
+      .finally(() => {
+        this.running = null;
+      });
     await this.running;
   }
 
@@ -126,13 +147,13 @@ export class SessionSweeper {
     const { leases } = this.store;
     const lease = await leases.acquire(SWEEP_JOB, this.holder, LEASE_MS);
     if (!lease) {
-      this.count.skipped += 1;
+      this.tellRun('skipped');
       return;
     }
     try {
       // One kind that fails does not keep the others from going.
       await this.sweepSessions(this.settings).finally(() => this.trim(this.settings));
-      this.count.runs += 1;
+      this.tellRun('runs');
     } finally {
       await leases.release(lease);
     }
@@ -143,9 +164,7 @@ export class SessionSweeper {
     const suspended = await this.sessions.sweepStale(undefined, bound);
     const expired = await this.sessions.sweepExpired(expireAfterMs, bound);
     const purged = purgeAfterMs === undefined ? [] : await this.sessions.purgeExpired(purgeAfterMs, bound);
-    this.count.suspended += suspended.length;
-    this.count.expired += expired.length;
-    this.count.purged += purged.length;
+    this.tellSwept({ suspended: suspended.length, expired: expired.length, purged: purged.length });
     if (suspended.length + expired.length + purged.length > 0) {
       this.logger.log(
         `Sessions suspended: ${suspended.length}, expired: ${expired.length}, deleted: ${purged.length}.`,
@@ -166,13 +185,24 @@ export class SessionSweeper {
     for (const { namespace, keep } of maxDocuments) {
       documents += await inBatches(BATCH, (limit) => state.evictIdle(namespace, keep, limit), isOver);
     }
-    this.count.turns += settled;
-    this.count.events += streams;
-    this.count.documents += documents;
+    this.tellSwept({ turns: settled, events: streams, documents });
     if (settled + streams + documents > 0) {
       this.logger.log(
         `Settled turns deleted: ${settled}, turns whose events expired: ${streams}, state documents: ${documents}.`,
       );
+    }
+  }
+
+  private tellRun(outcome: 'runs' | 'skipped' | 'failed'): void {
+    this.count[outcome] += 1;
+    const name = outcome === 'runs' ? 'done' : outcome;
+    this.telemetry.count('agent_sessions.sweep.runs', 1, { [SWEEP_OUTCOME]: name });
+  }
+
+  private tellSwept(counts: Partial<SweepCounts>): void {
+    for (const [action, items] of Object.entries(counts) as [keyof SweepCounts, number][]) {
+      this.count[action] += items;
+      if (items > 0) this.telemetry.count('agent_sessions.sweep.items', items, { [SWEEP_ACTION]: action });
     }
   }
 }

@@ -158,7 +158,8 @@ export class OrchestratorTurn {
         return control.emit(event);
       },
     };
-    const calls = new TurnCalls(attempt, this.conversation.window, memo, tally, orchestration);
+    const { window } = this.conversation;
+    const calls = new TurnCalls(attempt, window, memo, tally, orchestration, control.telemetry);
     const loop = new TurnLoop(definition, calls, memo, tally, orchestration, journal, this.tell, state);
     this.loop = loop;
     const endedBy = await loop.run();

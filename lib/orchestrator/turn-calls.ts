@@ -2,6 +2,8 @@ import { deepFreeze } from '../common/json.js';
 import { type Message, type MessageDraft } from '../conversation/message.js';
 import { addUsage, type TokenUsage } from '../orchestration/token-usage.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
+import { decisionSpan, intentSpan } from '../telemetry/call-spans.js';
+import { type SpanOptions, type Telemetry } from '../telemetry/telemetry.js';
 import { Parked } from '../turn/turn-runner.js';
 import { type TurnWait } from '../turn/turn.store.js';
 import { type TurnContext } from './turn-context.js';
@@ -37,6 +39,7 @@ export class TurnCalls {
     private readonly memo: TurnSteps,
     private readonly tally: UsageTally,
     private readonly orchestration: TurnOrchestration | null,
+    private readonly telemetry: Telemetry,
   ) {}
 
   /**
@@ -54,7 +57,9 @@ export class TurnCalls {
     const count = (tokens: TokenUsage): void => {
       usage = usage ? addUsage(usage, tokens) : tokens;
     };
-    const value = await untilParked((park) => Promise.resolve(work(this.contextOf(place, progress, count, park))));
+    const value = await this.telemetry.span(spanOf(place), () =>
+      untilParked((park) => Promise.resolve(work(this.contextOf(place, progress, count, park)))),
+    );
     if (value instanceof Parked) return value;
     return { value, durationMs: elapsed(startedAt), ...(usage ? { usage } : {}) };
   }
@@ -88,6 +93,11 @@ export class TurnCalls {
       waitFor: (name, options = {}) => memo.waitFor(place, name, options, park),
     };
   }
+}
+
+function spanOf({ iteration, intent, role }: CallPlace): SpanOptions {
+  if (role === 'intents') return intentSpan(intent, iteration);
+  return decisionSpan(role === 'router' ? 'route' : role, iteration);
 }
 
 /** Work that parks goes no further, and is forgotten. */

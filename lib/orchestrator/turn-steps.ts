@@ -4,6 +4,9 @@ import { checkInput } from '../common/check-input.js';
 import { type JsonValue, toJson } from '../common/json.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
+import { stepSpan, waitSpan } from '../telemetry/call-spans.js';
+import { WAIT_OUTCOME } from '../telemetry/attributes.js';
+import { type SpanOptions } from '../telemetry/telemetry.js';
 import { type TurnControl } from '../turn/turn-runner.js';
 import { TurnSignalTimeoutError } from '../turn/turn.errors.js';
 import { type StepKey, type StoredStep, type WaitResult } from '../turn/turn-step.js';
@@ -38,15 +41,15 @@ export class TurnSteps {
     work: (info: StepInfo) => Promise<T> | T,
   ): Promise<T> {
     assertName(name, 'step name');
-    return this.runAt<T>(this.nextKey(place, name), work);
+    return this.runAt<T>(this.nextKey(place, name), stepSpan(name), work);
   }
 
-  /** As {@link run}, for what has an id of its own. */
-  async runAt<T>(key: StepKey, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
+  /** As {@link run}, for what has an id of its own. @param span tells of it, when it runs */
+  async runAt<T>(key: StepKey, span: SpanOptions, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
     this.control.signal.throwIfAborted();
     const known = this.stored.get(keyText(key));
     if (known) return known.value as T;
-    const run = insideStep.run(this.mark, () => this.runOnce(key, work));
+    const run = this.control.telemetry.span(span, () => insideStep.run(this.mark, () => this.runOnce(key, work)));
     this.running.add(run);
     const saved = await run.finally(() => this.running.delete(run));
     return saved.value as T;
@@ -92,13 +95,22 @@ export class TurnSteps {
     const step = this.nextKey(place, name);
     const known = this.stored.get(keyText(step));
     if (!known) {
-      await this.untilStored();
+      await this.tellWait(name, 'parked', () => this.untilStored());
       return park({ signal: name, step, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
     }
     const result = known.value as WaitResult;
+    await this.tellWait(name, result.received ? 'received' : 'timed-out');
     if (result.received) return schema ? checkInput(schema, result.payload, `signal ${name}`) : (result.payload as T);
     if (onTimeout) return onTimeout();
     throw new TurnSignalTimeoutError(this.turnId, name);
+  }
+
+  /** A wait is over before it begins: it has no attempt while it lasts. */
+  private tellWait(name: string, outcome: string, work: () => Promise<void> = async () => {}): Promise<void> {
+    return this.control.telemetry.span(waitSpan(name), (span) => {
+      span.set({ [WAIT_OUTCOME]: outcome });
+      return work();
+    });
   }
 
   private async runOnce(key: StepKey, work: (info: StepInfo) => unknown): Promise<StoredStep> {

@@ -4,6 +4,7 @@ import { type AIOrchestrationState, toAIState } from '../orchestration/ai-orches
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { NO_PROGRESS, type OrchestrationProgress } from '../orchestration/orchestration-state.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
+import { toolSpan } from '../telemetry/call-spans.js';
 import { type StepKey } from '../turn/turn-step.js';
 import { type StepInfo, type TurnTools } from './turn-context.js';
 import { type TurnSteps } from './turn-steps.js';
@@ -79,7 +80,10 @@ export class TurnToolCalls implements TurnTools {
     orchestration?.assertAllowed(tool, steps.isStored(key));
     let stored: StoredCall;
     try {
-      stored = await steps.runAt<StoredCall>(key, async (info) => ({ tool, value: await work(info) }));
+      stored = await steps.runAt<StoredCall>(key, toolSpan(tool, callId), async (info) => ({
+        tool,
+        value: await work(info),
+      }));
     } catch (error) {
       await orchestration?.record(tool, callId, 'failed');
       throw error;

@@ -31,8 +31,13 @@ const MAX_PAUSE_MS = 250;
 /** How an attempt ended. */
 export type AttemptOutcome =
   | { readonly type: 'settled'; readonly settled: SettledTurn }
-  /** Back in its lane; ring after this time. */
-  | { readonly type: 'returned'; readonly ringAfterMs: number | null }
+  /** Back in its lane; ring after this time. `error`: of the attempt that is to be retried. */
+  | {
+      readonly type: 'returned';
+      readonly why: 'retry' | 'waiting' | 'released';
+      readonly error?: TurnErrorRecord;
+      readonly ringAfterMs: number | null;
+    }
   /** Back in its lane for another process: this one does not know the orchestrator, or only a version that is too old. */
   | { readonly type: 'unknown' }
   /** Somebody else's now, or the store could not be told in time. Nothing was written. */
@@ -150,6 +155,7 @@ export class TurnAttempt {
     const running = runningTurn.run(this.running, () =>
       this.runtime.runner.run(this.claimed, {
         signal: this.controller.signal,
+        telemetry: this.runtime.telemetry,
         saveStep: (step) => this.whileLeased(() => this.runtime.ledger.saveStep(hold, step)),
         emit: (event) => this.emit(event),
         onSettled: (listener) => void this.settledListeners.push(listener),
@@ -176,7 +182,7 @@ export class TurnAttempt {
     // A handler whose own turn was refused, because this process stops, is served by another one.
     if (this.stop?.why === 'shutdown' || error instanceof ShuttingDownError) {
       await this.giveBack(0);
-      return { type: 'returned', ringAfterMs: null };
+      return { type: 'returned', why: 'released', ringAfterMs: null };
     }
     if (this.stop?.why === 'cancelled') {
       return { type: 'settled', settled: await this.settle(this.cancelled(this.stop.mode), next()) };
@@ -189,7 +195,7 @@ export class TurnAttempt {
     const delayMs = backoffMs(this.runtime.settings.retry, failures);
     const back = await this.whileLeased(() => this.runtime.ledger.retry(hold, { error: record, delayMs }));
     // Cancelled a moment ago, it has ended instead, and its lane goes on.
-    return { type: 'returned', ringAfterMs: back.status === 'queued' ? delayMs : 0 };
+    return { type: 'returned', why: 'retry', error: record, ringAfterMs: back.status === 'queued' ? delayMs : 0 };
   }
 
   /** Ends the attempt until the signal comes; one that came early is there when the turn is claimed again. */
@@ -199,7 +205,7 @@ export class TurnAttempt {
     try {
       const { turn, received } = await this.whileLeased(() => ledger.wait(hold, wait));
       if (received) await this.giveBack(0);
-      return { type: 'returned', ringAfterMs: turn.status === 'waiting' ? null : 0 };
+      return { type: 'returned', why: 'waiting', ringAfterMs: turn.status === 'waiting' ? null : 0 };
     } finally {
       // What the handler left running has nothing to write for any more.
       this.controller.abort(new TurnStoppedError('parked'));

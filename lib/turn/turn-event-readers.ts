@@ -1,6 +1,7 @@
 import { setImmediate as nextTask, setTimeout as delay } from 'node:timers/promises';
 import { Observable } from 'rxjs';
 import { StoreUnavailableError } from '../common/sessions.error.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
 import { type StoredEvents } from './stored-events.js';
 import { type TurnEvent, type TurnEventMessage } from './turn-event.js';
 import { type EventPlace, PAGE, TurnEventFeed } from './turn-event-feed.js';
@@ -19,6 +20,7 @@ const BURST = 65_536;
 export interface EventSources extends EventPlace {
   readonly hints: TurnHints;
   readonly stored: StoredEvents;
+  readonly telemetry: Telemetry;
 }
 
 interface OpenFeed {
@@ -41,6 +43,7 @@ export class TurnEventReaders {
     if (this.closed) return;
     const open = this.join(turnId);
     const { feed } = open;
+    this.sources.telemetry.count('agent_sessions.streams', 1);
     try {
       await feed.ready;
       for (let offset = after; !signal.aborted && !feed.isCut;) {
@@ -58,6 +61,7 @@ export class TurnEventReaders {
         }
       }
     } finally {
+      this.sources.telemetry.count('agent_sessions.streams', -1);
       this.leave(open);
     }
   }

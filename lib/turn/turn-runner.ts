@@ -1,6 +1,7 @@
 import { type SessionsError } from '../common/sessions.error.js';
 import { type JsonObject } from '../common/json.js';
 import { type NewMessage } from '../conversation/conversation.store.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
 import { type NewTurnEvent } from './turn-event.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from './turn.store.js';
 import { type StoredStep } from './turn-step.js';
@@ -15,6 +16,7 @@ export interface RunnableOrchestrator {
 export interface TurnControl {
   /** Aborted when the turn is cancelled, this process stops, or the lease is lost. */
   readonly signal: AbortSignal;
+  readonly telemetry: Telemetry;
   /** Stores a step under the attempt's fence. @returns the step that is stored, which may be an earlier one */
   saveStep(step: StoredStep): Promise<StoredStep>;
   /** Calls the listener once the turn has settled by this attempt, however it did. */

@@ -1,4 +1,5 @@
 import { type SessionStore } from '../session/session-store.service.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
 import { type LaneBell } from './lane-bell.js';
 import { type PassedTurns } from './passed-turns.js';
 import { type StoredEvents } from './stored-events.js';
@@ -23,6 +24,7 @@ export abstract class TurnRuntime {
   abstract readonly runner: TurnRunner;
   abstract readonly contexts: TurnContexts;
   abstract readonly settings: TurnSettings;
+  abstract readonly telemetry: Telemetry;
   abstract readonly sessions: SessionStore;
   /** Sessions live in another store than turns: the ledger then cannot check or touch them (SES-15). */
   abstract readonly foreignSessions: boolean;

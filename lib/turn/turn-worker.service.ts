@@ -4,8 +4,9 @@ import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/log-id.js';
 import { emitActivity } from '../session/session-events.js';
+import { observeAttempt } from '../telemetry/observe-turn.js';
 import { compareVersions } from './compare-versions.js';
-import { TurnAttempt } from './turn-attempt.js';
+import { type AttemptOutcome, TurnAttempt } from './turn-attempt.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type ClaimedTurn, type ClaimRequest, type SettledTurn } from './turn.store.js';
 
@@ -111,7 +112,8 @@ export class TurnWorker {
     this.attempts.set(turnId, attempt);
     // Its claim was under way when the others were stopped.
     if (this.graceOver) attempt.shutDown();
-    const outcome = await attempt.run(next).finally(() => this.attempts.delete(turnId));
+    const run = (): Promise<AttemptOutcome> => attempt.run(next).finally(() => this.attempts.delete(turnId));
+    const outcome = await (attempt.isKnown ? observeAttempt(this.runtime.telemetry, claimed, run) : run());
     switch (outcome.type) {
       case 'settled':
         await this.conclude(outcome.settled);

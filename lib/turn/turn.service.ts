@@ -4,6 +4,7 @@ import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
 import { stringifyWithin, toJson, toJsonObject } from '../common/json.js';
 import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
+import { observeSubmit } from '../telemetry/observe-turn.js';
 import { LaneService } from './lane.service.js';
 import { waitingSessions } from './running-turn.js';
 import {
@@ -66,13 +67,14 @@ export class TurnService {
 
   constructor(private readonly runtime: TurnRuntime) {
     this.lanes = new LaneService(runtime);
-    const { ledger, hints, events, stored, settings, runner } = runtime;
+    const { ledger, hints, events, stored, settings, runner, telemetry } = runtime;
     this.readFailure = (turn) => runner.readFailure(turn);
     this.waiter = new TurnWaiter(ledger, hints);
     const log = settings.events ? events : NO_EVENTS;
     const isSessionOver: EventSources['isSessionOver'] = async ({ sessionId }) =>
       (await runtime.sessions.get(sessionId))?.state === 'expired';
-    this.readers = new TurnEventReaders({ ledger, hints, stored, log, readFailure: this.readFailure, isSessionOver });
+    const { readFailure } = this;
+    this.readers = new TurnEventReaders({ ledger, hints, stored, log, telemetry, readFailure, isSessionOver });
   }
 
   /**
@@ -302,7 +304,7 @@ export class TurnService {
 
   private async acceptChecked(request: AcceptTurn): Promise<AcceptedTurn> {
     await this.assertForeignSession(request.sessionId);
-    return this.runtime.ledger.accept(request);
+    return observeSubmit(this.runtime.telemetry, request, (observed) => this.runtime.ledger.accept(observed));
   }
 
   private async assertForeignSession(sessionId: string): Promise<void> {

@@ -81,6 +81,8 @@ export interface TurnRequest {
   readonly force?: boolean;
   /** Sessions whose running turns wait for this one, see TurnReentryError. */
   readonly callers?: readonly string[];
+  /** The span that submitted it, as W3C Trace Context writes it: its attempts belong to the same trace (NST-21). */
+  readonly traceparent?: string;
 }
 
 /** What the turn answered. */

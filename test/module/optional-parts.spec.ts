@@ -147,6 +147,45 @@ describe('the optional parts', () => {
     expect(output).toBe('1 COMPACTION_NOT_CONFIGURED true\n');
   });
 
+  it('NST-21 the API of OpenTelemetry is loaded by an application, not by an import, and not where telemetry is switched off', async () => {
+    const program = (options: string): string => `
+      import 'reflect-metadata';
+      import { NestFactory } from '@nestjs/core';
+      import { SessionsModule } from 'nestjs-agent-sessions';
+      class AppModule {}
+      const root = { module: AppModule, imports: [SessionsModule.forRoot(${options})] };
+      const app = await NestFactory.createApplicationContext(root, { logger: false });
+      await app.close();
+    `;
+    expect(await packagesLoadedBy(program('{}'))).toContain('@opentelemetry/api');
+    expect(await packagesLoadedBy(program('{ telemetry: false }'))).not.toContain('@opentelemetry/api');
+    expect(await packagesLoadedBy(`import 'nestjs-agent-sessions';`)).not.toContain('@opentelemetry/api');
+  });
+
+  it('NST-21 without the API of OpenTelemetry turns run, and nothing is said', async () => {
+    const output = await run(
+      `
+      import 'reflect-metadata';
+      import { NestFactory } from '@nestjs/core';
+      import { defineOrchestrator, getOrchestratorToken, SessionsModule, SessionStore } from 'nestjs-agent-sessions';
+      const desk = defineOrchestrator({
+        name: 'desk',
+        intents: { answer: (turn) => turn.step('count', () => 'seven') },
+      });
+      class AppModule {}
+      const root = { module: AppModule, imports: [SessionsModule.forRoot({}), SessionsModule.forFeature([desk])] };
+      const app = await NestFactory.createApplicationContext(root, { logger: ['warn', 'error'], abortOnError: false });
+      const { id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' });
+      const { reply } = await app.get(getOrchestratorToken(desk), { strict: false }).execute('how many?', { sessionId });
+      console.log(reply);
+      await app.close();
+      `,
+      { cwd: installationWithout('@opentelemetry/api') },
+    );
+
+    expect(output).toBe('seven\n');
+  });
+
   it('NST-04 NST-26 the testing module needs @nestjs/testing when it is created; the rest of /testing does without', async () => {
     const output = await run(
       `

@@ -54,6 +54,7 @@ const WRONG: readonly [unknown, string, string, string][] = [
   [{ sweep: { purgeTurnsAfterSeconds: true } }, 'sweep.purgeTurnsAfterSeconds', FALSE_OR_SECONDS, 'true'],
   [{ sweep: { purgeAfterSeconds: 1.5 } }, 'sweep.purgeAfterSeconds', TTL, '1.5'],
   [{ maxLifetimeSeconds: -1 }, 'maxLifetimeSeconds', TTL, '-1'],
+  [{ telemetry: 'off' }, 'telemetry', 'must be a boolean.', "'off'"],
   [{ surfacePolicy: 'steal' }, 'surfacePolicy', 'must be one of move, reject, share.', "'steal'"],
   [{ sweep: { corn: '* * * * *' } }, 'sweep.corn', 'is not a known key.', "'* * * * *'"],
   [{ maxSurfacesPerSession: 1001 }, 'maxSurfacesPerSession', integer(1, 1000), '1001'],

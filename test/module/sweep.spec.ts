@@ -26,6 +26,7 @@ const NEW_YEAR = '0 0 1 1 *';
 const NOTHING: SweepCounts = {
   runs: 0,
   skipped: 0,
+  failed: 0,
   suspended: 0,
   expired: 0,
   purged: 0,

@@ -89,7 +89,7 @@ class BrokenState implements StateModule {
 @SessionStateModule('faulty')
 class FaultyState implements StateModule {
   describe(): StateDescription {
-    throw new SessionsConfigurationError('the password is hunter2');
+    throw new TypeError('the password is hunter2');
   }
 
   reset(): StateClearing {

@@ -51,6 +51,7 @@ class RedisAdapter {
       state: new RedisState(database),
       leases: new RedisLeases(database),
       shared: true,
+      system: 'redis',
       init: () => adapter.init(),
       ping: () => adapter.ping(),
       close: () => adapter.close(),

@@ -8,20 +8,27 @@ import { CREATE_TABLES as SQLITE_TABLES } from './sqlite/schema.js';
 /** What the databases that TypeORM reaches do not have in common. */
 export interface Dialect {
   readonly title: string;
+  /** OpenTelemetry's `db.system.name`. */
+  readonly system: string;
   readonly quote: '"' | '`';
   /** What the first migration makes, in order. */
   readonly create: readonly string[];
 }
 
-const SQLITE: Dialect = { title: 'SQLite', quote: '"', create: SQLITE_TABLES };
-const POSTGRES: Dialect = { title: 'PostgreSQL', quote: '"', create: [...POSTGRES_TABLES, ...POSTGRES_FUNCTIONS] };
-const MYSQL: Dialect = { title: 'MySQL', quote: '`', create: MYSQL_TABLES };
+const SQLITE: Dialect = { title: 'SQLite', system: 'sqlite', quote: '"', create: SQLITE_TABLES };
+const POSTGRES: Dialect = {
+  title: 'PostgreSQL',
+  system: 'postgresql',
+  quote: '"',
+  create: [...POSTGRES_TABLES, ...POSTGRES_FUNCTIONS],
+};
+const MYSQL: Dialect = { title: 'MySQL', system: 'mysql', quote: '`', create: MYSQL_TABLES };
 
 const DIALECTS = {
   'better-sqlite3': SQLITE,
   postgres: POSTGRES,
   mysql: MYSQL,
-  mariadb: { ...MYSQL, title: 'MariaDB' },
+  mariadb: { ...MYSQL, title: 'MariaDB', system: 'mariadb' },
 } as const satisfies { [Type in DataSourceOptions['type']]?: Dialect };
 
 /** @throws SessionsConfigurationError for a database that there is no store for */

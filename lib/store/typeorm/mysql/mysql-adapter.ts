@@ -31,6 +31,7 @@ export class MysqlAdapter {
     return {
       ...embeddedPorts(database),
       shared: true,
+      system: adapter.place.dialect.system,
       init: () => adapter.init(),
       ping: async () => {
         await database.read((tx) => tx.now);

@@ -48,6 +48,7 @@ export class PostgresAdapter {
       state: new PostgresState(database),
       leases: new PostgresLeases(database),
       shared: true,
+      system: adapter.place.dialect.system,
       init: () => adapter.init(),
       ping: () => adapter.ping(),
       close: () => adapter.close(),

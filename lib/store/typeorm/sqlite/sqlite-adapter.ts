@@ -8,6 +8,7 @@ import { type SessionsAdapter } from '../../../sessions.adapter.js';
 import { embeddedPorts } from '../../embedded/embedded-ports.js';
 import { type EmbeddedDatabase } from '../../embedded/tables.js';
 import { assertSchema, type StoredVersion } from '../assert-schema.js';
+import { dialectOf } from '../dialects.js';
 import { runMigrations } from '../run-migrations.js';
 import { placeOf } from '../sql-place.js';
 import { type ResolvedTypeormOptions } from '../typeorm-adapter.options.js';
@@ -49,6 +50,7 @@ export class SqliteAdapter {
     return {
       ...embeddedPorts(adapter.lazyDatabase()),
       shared: false,
+      system: dialectOf(dataSource).system,
       init: () => adapter.init(),
       ping: () => adapter.ping(),
       beginWork: () => adapter.beginWork(),

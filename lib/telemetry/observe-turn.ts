@@ -1,0 +1,109 @@
+import { errorType } from '../common/error-trace.js';
+import { type TokenUsage } from '../orchestration/token-usage.js';
+import { type AttemptOutcome } from '../turn/turn-attempt.js';
+import { type AcceptedTurn, type AcceptTurn, type ClaimedTurn } from '../turn/turn.store.js';
+import { type Turn } from '../turn/turn.js';
+import {
+  AGENT,
+  ATTEMPT_NUMBER,
+  ATTEMPT_OUTCOME,
+  CONVERSATION,
+  DUPLICATE,
+  ERROR_TYPE,
+  INPUT_TOKENS,
+  OPERATION,
+  OUTPUT_TOKENS,
+  TURN,
+  TURN_STATUS,
+} from './attributes.js';
+import { type Attributes, type Telemetry } from './telemetry.js';
+
+/** Accepts a turn, with which the span is stored: whatever process runs the turn, and when, goes on in the same trace. */
+export function observeSubmit(
+  telemetry: Telemetry,
+  turn: AcceptTurn,
+  accept: (turn: AcceptTurn) => Promise<AcceptedTurn>,
+): Promise<AcceptedTurn> {
+  const agent = { [AGENT]: turn.orchestrator };
+  const attributes = { ...agent, [CONVERSATION]: turn.sessionId, [TURN]: turn.id };
+  return telemetry.span({ name: `submit ${turn.orchestrator}`, kind: 'producer', attributes }, async (span) => {
+    const { traceparent } = span;
+    const accepted = await accept(traceparent ? { ...turn, request: { ...turn.request, traceparent } } : turn);
+    const { duplicate } = accepted;
+    span.set({ [DUPLICATE]: duplicate, ...(duplicate ? { [TURN]: accepted.turn.id } : {}) });
+    if (!duplicate) telemetry.count('agent_sessions.turn.accepted', 1, agent);
+    return accepted;
+  });
+}
+
+/**
+ * Runs one attempt. Its span is a child of the one that submitted the turn: the conventions for messages allow it where one
+ * message is processed at a time, and so a caller that waits has all of it in its trace.
+ */
+export function observeAttempt(
+  telemetry: Telemetry,
+  { turn, steps }: ClaimedTurn,
+  run: () => Promise<AttemptOutcome>,
+): Promise<AttemptOutcome> {
+  const { id, sessionId, orchestrator, failures, request } = turn;
+  const agent = { [AGENT]: orchestrator };
+  const options = {
+    name: `invoke_agent ${orchestrator}`,
+    kind: 'consumer',
+    attributes: {
+      ...agent,
+      [OPERATION]: 'invoke_agent',
+      [CONVERSATION]: sessionId,
+      [TURN]: id,
+      [ATTEMPT_NUMBER]: failures + 1,
+    },
+    parent: request.traceparent ?? null,
+  } as const;
+  return telemetry.span(options, async (span) => {
+    const startedAt = performance.now();
+    // What was parked, or tried before, has stored steps or failures.
+    if (failures === 0 && steps.length === 0)
+      telemetry.record('agent_sessions.lane.wait.duration', secondsWaited(turn), agent);
+    const outcome = await run();
+    const { name, error } = endOf(outcome);
+    const result = { [ATTEMPT_OUTCOME]: name };
+    span.set({ ...result, ...usageOf(outcome) });
+    if (error !== undefined) span.fail(error);
+    const failed: Attributes = error === undefined ? {} : { [ERROR_TYPE]: error };
+    const seconds = (performance.now() - startedAt) / 1000;
+    telemetry.record('agent_sessions.turn.attempt.duration', seconds, { ...agent, ...result, ...failed });
+    if (name === 'retry') telemetry.count('agent_sessions.turn.retries', 1, { ...agent, ...failed });
+    if (outcome.type === 'settled') {
+      telemetry.count('agent_sessions.turn.settled', 1, { ...agent, [TURN_STATUS]: name, ...failed });
+    }
+    return outcome;
+  });
+}
+
+/** How an attempt ended: as its turn's status, or why there is another. */
+function endOf(outcome: AttemptOutcome): { readonly name: string; readonly error?: string } {
+  switch (outcome.type) {
+    case 'settled': {
+      const { status, error } = outcome.settled.turn;
+      return { name: status, ...(status === 'failed' && error ? { error: errorType(error) } : {}) };
+    }
+    case 'returned':
+      return { name: outcome.why, ...(outcome.why === 'retry' ? { error: errorType(outcome.error) } : {}) };
+    case 'lost':
+      return { name: 'lost', error: errorType(outcome.error) };
+    case 'unknown':
+      return { name: 'unknown' };
+  }
+}
+
+/** Of what the turn's handlers told with `turn.usage.add`. */
+function usageOf(outcome: AttemptOutcome): Attributes {
+  const usage = outcome.type === 'settled' ? outcome.settled.turn.report?.usage : undefined;
+  if (!usage) return {};
+  const { promptTokens, completionTokens } = usage as unknown as TokenUsage;
+  return { [INPUT_TOKENS]: promptTokens, [OUTPUT_TOKENS]: completionTokens };
+}
+
+function secondsWaited({ acceptedAt, startedAt }: Turn): number {
+  return startedAt === undefined ? 0 : (Date.parse(startedAt) - Date.parse(acceptedAt)) / 1000;
+}

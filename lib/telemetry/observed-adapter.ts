@@ -1,0 +1,86 @@
+import { errorType } from '../common/error-trace.js';
+import { type SessionsAdapter } from '../sessions.adapter.js';
+import { ERROR_TYPE, STORE_OPERATION, STORE_SYSTEM } from './attributes.js';
+import { type Attributes, type Telemetry } from './telemetry.js';
+
+type Operation = (...args: unknown[]) => Promise<unknown>;
+
+/** Those whose methods are operations on the store. */
+const PORTS = ['sessions', 'turns', 'events', 'checkpoints', 'conversations', 'state', 'leases'] as const;
+
+/** How a write is refused because somebody else was first. */
+const CONFLICTS: ReadonlySet<string> = new Set([
+  'TURN_FENCED',
+  'CHECKPOINT_CONFLICT',
+  'STATE_RESET',
+  'STATE_CONFLICT',
+  'SESSION_CONFLICT',
+]);
+
+/** With it a worker's visit to a lane begins: what belongs to no other span. */
+const FIRST_OF_A_VISIT = 'turns.claim';
+
+/**
+ * The same store, each operation of which is measured, and has a span (NST-21) where it is part of something that has one.
+ * What this module asks by the clock is part of nothing. Without telemetry it is the store itself.
+ */
+export function observedAdapter(adapter: SessionsAdapter, telemetry: Telemetry): SessionsAdapter {
+  if (!telemetry.isOn) return adapter;
+  const ports = new Map<PropertyKey, object>(
+    PORTS.map((port) => [port, observedPort(adapter[port], port, adapter.system, telemetry)]),
+  );
+  // A proxy: methods of the adapter's own class find what is private to it.
+  return new Proxy(adapter, { get: (target, key) => ports.get(key) ?? boundTo(target, key) });
+}
+
+function observedPort<T extends object>(port: T, name: string, system: string | undefined, telemetry: Telemetry): T {
+  const methods = new Map<PropertyKey, unknown>();
+  return new Proxy(port, {
+    get: (target, key) => {
+      const known = methods.get(key);
+      if (known) return known;
+      if (typeof Reflect.get(target, key) !== 'function') return Reflect.get(target, key) as unknown;
+      const method = observed(`${name}.${String(key)}`, system, telemetry, (args) => {
+        // Looked up for each call: somebody may have put another one in its place.
+        return Reflect.apply(Reflect.get(target, key) as Operation, target, args);
+      });
+      methods.set(key, method);
+      return method;
+    },
+  });
+}
+
+function observed(
+  operation: string,
+  system: string | undefined,
+  telemetry: Telemetry,
+  call: (args: unknown[]) => Promise<unknown>,
+): Operation {
+  const attributes: Attributes = {
+    [STORE_OPERATION]: operation,
+    ...(system === undefined ? {} : { [STORE_SYSTEM]: system }),
+  };
+  const options = { name: operation, kind: 'client', attributes } as const;
+  const measured = async (args: unknown[]): Promise<unknown> => {
+    const startedAt = performance.now();
+    let outcome = attributes;
+    try {
+      return await call(args);
+    } catch (error) {
+      const type = errorType(error);
+      outcome = { ...attributes, [ERROR_TYPE]: type };
+      if (CONFLICTS.has(type)) telemetry.count('agent_sessions.store.conflicts', 1, outcome);
+      throw error;
+    } finally {
+      telemetry.record('agent_sessions.store.operation.duration', (performance.now() - startedAt) / 1000, outcome);
+    }
+  };
+  return operation === FIRST_OF_A_VISIT
+    ? (...args) => telemetry.span(options, () => measured(args))
+    : (...args) => telemetry.childSpan(options, () => measured(args));
+}
+
+function boundTo(target: object, key: PropertyKey): unknown {
+  const value: unknown = Reflect.get(target, key);
+  return typeof value === 'function' ? (...args: unknown[]) => Reflect.apply(value, target, args) as unknown : value;
+}

@@ -1,0 +1,116 @@
+import type * as OpenTelemetryApi from '@opentelemetry/api';
+import {
+  type Context,
+  type Counter,
+  type Histogram,
+  type Span,
+  type Tracer,
+  type UpDownCounter,
+} from '@opentelemetry/api';
+import { errorType } from '../common/error-trace.js';
+import { optionalPeer } from '../common/load-peer.js';
+import { ERROR_TYPE } from './attributes.js';
+import {
+  type CounterName,
+  COUNTERS,
+  type HistogramName,
+  HISTOGRAMS,
+  UP_DOWN_COUNTERS,
+  type UpDownCounterName,
+} from './instruments.js';
+import { type Attributes, NO_SPAN, type RunningSpan, type SpanOptions, Telemetry } from './telemetry.js';
+import { parseTraceparent, toTraceparent } from './trace-parent.js';
+
+const SCOPE = 'nestjs-agent-sessions';
+
+/** Over the application's OpenTelemetry API; nothing without that package. Without an SDK the API does nothing itself. */
+export function loadTelemetry(): Telemetry {
+  const api = optionalPeer('@opentelemetry/api') as typeof OpenTelemetryApi | null;
+  return api ? new OpenTelemetry(api) : new Telemetry();
+}
+
+/** Whatever SDK is registered when the application is made gets the measurements; spans also one that comes later. */
+class OpenTelemetry extends Telemetry {
+  override readonly isOn = true;
+  private readonly tracer: Tracer;
+  private readonly counters: ReadonlyMap<string, Counter | UpDownCounter>;
+  private readonly histograms: ReadonlyMap<string, Histogram>;
+
+  constructor(private readonly api: typeof OpenTelemetryApi) {
+    super();
+    this.tracer = api.trace.getTracer(SCOPE);
+    const meter = api.metrics.getMeter(SCOPE);
+    this.counters = new Map<string, Counter | UpDownCounter>([
+      ...Object.entries(COUNTERS).map(([name, options]) => [name, meter.createCounter(name, options)] as const),
+      ...Object.entries(UP_DOWN_COUNTERS).map(
+        ([name, options]) => [name, meter.createUpDownCounter(name, options)] as const,
+      ),
+    ]);
+    this.histograms = new Map(
+      Object.entries(HISTOGRAMS).map(([name, { boundaries, ...options }]) => {
+        const advice = { explicitBucketBoundaries: [...boundaries] };
+        return [name, meter.createHistogram(name, { ...options, advice })];
+      }),
+    );
+  }
+
+  override async span<T>(options: SpanOptions, work: (span: RunningSpan) => Promise<T>): Promise<T> {
+    const { context, trace } = this.api;
+    const parent = this.parentOf(options);
+    const span = this.start(options, parent);
+    try {
+      return await context.with(trace.setSpan(parent, span), () => work(this.running(span)));
+    } catch (error) {
+      this.fail(span, errorType(error));
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
+
+  override childSpan<T>(options: SpanOptions, work: (span: RunningSpan) => Promise<T>): Promise<T> {
+    return this.api.trace.getActiveSpan() ? this.span(options, work) : work(NO_SPAN);
+  }
+
+  override count(counter: CounterName | UpDownCounterName, value: number, attributes?: Attributes): void {
+    this.counters.get(counter)?.add(value, attributes);
+  }
+
+  override record(histogram: HistogramName, seconds: number, attributes?: Attributes): void {
+    // The store's clock may have been set back meanwhile.
+    this.histograms.get(histogram)?.record(Math.max(0, seconds), attributes);
+  }
+
+  private start({ name, kind = 'internal', attributes }: SpanOptions, parent: Context): Span {
+    const { SpanKind } = this.api;
+    const kinds = {
+      internal: SpanKind.INTERNAL,
+      client: SpanKind.CLIENT,
+      producer: SpanKind.PRODUCER,
+      consumer: SpanKind.CONSUMER,
+    };
+    return this.tracer.startSpan(name, { kind: kinds[kind], ...(attributes ? { attributes } : {}) }, parent);
+  }
+
+  private parentOf({ parent }: SpanOptions): Context {
+    const { context, ROOT_CONTEXT, trace } = this.api;
+    if (parent === undefined) return context.active();
+    const remote = parent === null ? null : parseTraceparent(parent);
+    return remote ? trace.setSpanContext(ROOT_CONTEXT, remote) : ROOT_CONTEXT;
+  }
+
+  private running(span: Span): RunningSpan {
+    const spanContext = span.spanContext();
+    return {
+      traceparent: this.api.isSpanContextValid(spanContext) ? toTraceparent(spanContext) : undefined,
+      set: (attributes) => void span.setAttributes(attributes),
+      fail: (type) => this.fail(span, type),
+    };
+  }
+
+  /** Its message is the type: that of an error may hold what a user said. */
+  private fail(span: Span, type: string): void {
+    span.setAttribute(ERROR_TYPE, type);
+    span.setStatus({ code: this.api.SpanStatusCode.ERROR, message: type });
+  }
+}

@@ -2,7 +2,7 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs
 import { HttpAdapterHost } from '@nestjs/core';
 import { throwError } from 'rxjs';
 import { traceOf } from '../common/error-trace.js';
-import { SessionsConfigurationError, SessionsError } from '../common/sessions.error.js';
+import { SessionsError } from '../common/sessions.error.js';
 import { replyError } from '../http/reply-error.js';
 import { emitException, type WebSocketLike } from './emit-exception.js';
 import { toGraphQLError } from './graphql-error.js';
@@ -24,7 +24,7 @@ export class SessionsExceptionFilter implements ExceptionFilter<SessionsError> {
   catch(error: SessionsError, host: ArgumentsHost): unknown {
     const body = toErrorBody(error);
     // The client is told nothing of it, so somebody else must be.
-    if (isApplicationFault(error)) this.logger.error(describe(error));
+    if (isApplicationFault(error)) this.logger.error(traceOf(error));
     switch (host.getType<string>()) {
       case 'http': {
         const http = host.switchToHttp();
@@ -41,9 +41,4 @@ export class SessionsExceptionFilter implements ExceptionFilter<SessionsError> {
         throw error;
     }
   }
-}
-
-/** What is wrong with a set-up, and what to do, is in the message; it names code, and nobody's data. */
-function describe(error: SessionsError): string {
-  return error instanceof SessionsConfigurationError ? `${error.message}\n${traceOf(error)}` : traceOf(error);
 }

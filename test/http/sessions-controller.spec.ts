@@ -1,0 +1,217 @@
+import 'reflect-metadata';
+import { memoryAdapter, type Session, type SessionsErrorBody, type SessionView } from 'nestjs-agent-sessions';
+import { recordingAdapter } from '../support/recording-adapter.js';
+import { type ClientApp, clientApp, desk, type Method } from './client-app.js';
+import { PLATFORMS } from './http-app.js';
+import { type Who } from './state-app.js';
+
+const BOB: Who = { userId: 'bob' };
+const ANN_AT_ACME: Who = { userId: 'ann', workspaceId: 'acme' };
+
+/** Of one session. */
+const OF_ONE: readonly (readonly [Method, object | undefined])[] = [
+  ['get', undefined],
+  ['patch', { metadata: { color: 'red' } }],
+  ['delete', undefined],
+];
+
+interface List {
+  readonly sessions: SessionView[];
+  readonly nextCursor?: string;
+}
+
+describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
+  const calls: string[] = [];
+  let client: ClientApp;
+
+  beforeAll(async () => {
+    client = await clientApp({ platform, role: 'submit', adapter: recordingAdapter(memoryAdapter(), calls) });
+  });
+
+  afterAll(() => client.app.close());
+
+  it('NST-16 begins a session of the principal, and shows what is the user’s own', async () => {
+    const body = { surfaceId: 'web', metadata: { color: 'red' } };
+    const created = await client.ask('post', '/sessions', { as: ANN_AT_ACME, body }).expect(201);
+    const session = created.body as SessionView;
+
+    const stored = (await client.sessions.get(session.id)) as Session;
+    expect(stored).toMatchObject({ userId: 'ann', workspaceId: 'acme', state: 'created' });
+    const { id, state, createdAt, lastActivityAt } = stored;
+    const shown = { id, state, createdAt, lastActivityAt, attachedSurfaces: ['web'], metadata: { color: 'red' } };
+    expect(session).toEqual(shown);
+    const { body: again } = await client.ask('get', '/sessions/current', { as: ANN_AT_ACME, sessionId: id });
+    expect(again).toEqual(shown);
+  });
+
+  it('NST-16 begins one without anything as well', async () => {
+    const { body } = await client.ask('post', '/sessions', { body: {} }).expect(201);
+
+    expect(body).toMatchObject({ state: 'created', attachedSurfaces: [], metadata: {} });
+    expect((body as SessionView).id).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  it('NST-17 the client does not choose the id, unless it may', async () => {
+    const other = await clientApp({ platform, role: 'submit', allowClientIds: true });
+    const refused = await client.ask('post', '/sessions', { body: { id: 'ann-1' } }).expect(400);
+    expect((refused.body as SessionsErrorBody).message).toContain('body.id must be left out');
+    expect(await client.sessions.get('ann-1')).toBeNull();
+
+    const taken = await other.ask('post', '/sessions', { body: { id: 'ann-1' } }).expect(201);
+    expect(taken.body).toMatchObject({ id: 'ann-1' });
+    for (const as of [BOB, { userId: 'ann' }]) {
+      const { body } = await other.ask('post', '/sessions', { as, body: { id: 'ann-1' } }).expect(409);
+      expect(body).toMatchObject({ code: 'SESSION_CONFLICT' });
+    }
+    for (const id of ['', '*', 'ann-1/desk', 'x'.repeat(201), 7]) {
+      await other.ask('post', '/sessions', { body: { id } }).expect(400);
+    }
+    await other.app.close();
+  });
+
+  it('NST-24 lists the principal’s own sessions of its workspace, page by page', async () => {
+    const carol: Who = { userId: 'carol', workspaceId: 'acme' };
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n += 1) ids.push((await client.session({ userId: 'carol', workspaceId: 'acme' })).id);
+    const homeless = await client.session({ userId: 'carol' });
+    await client.session({ userId: 'carol', workspaceId: 'other' });
+    await client.session({ userId: 'dave', workspaceId: 'acme' });
+
+    const found: string[] = [];
+    for (let cursor = ''; ;) {
+      const { body } = await client.ask('get', `/sessions?limit=2${cursor}`, { as: carol }).expect(200);
+      const { sessions, nextCursor } = body as List;
+      found.push(...sessions.map(({ id }) => id));
+      if (nextCursor === undefined) break;
+      expect(sessions).toHaveLength(2);
+      cursor = `&cursor=${nextCursor}`;
+    }
+    expect([...found].sort()).toEqual([...ids].sort());
+    const { body } = await client.ask('get', '/sessions', { as: { userId: 'carol' } }).expect(200);
+    expect((body as List).sessions.map(({ id }) => id)).toEqual([homeless.id]);
+  });
+
+  it('NST-16 lists by state and surface, and leaves out what orchestrators made for themselves', async () => {
+    const erin: Who = { userId: 'erin' };
+    const web = await client.session({ userId: 'erin', initialSurfaceId: 'web' });
+    const over = await client.session({ userId: 'erin' });
+    await client.sessions.expire(over.id);
+    await client.session({ userId: 'erin', id: `${web.id}/${desk.name}`, metadata: { parentSessionId: web.id } });
+    const ids = async (query: string) => {
+      const { body } = await client.ask('get', `/sessions${query}`, { as: erin }).expect(200);
+      return (body as List).sessions.map(({ id }) => id).sort();
+    };
+
+    expect(await ids('')).toEqual([web.id, over.id].sort());
+    expect(await ids('?state=expired')).toEqual([over.id]);
+    expect(await ids('?state=expired&state=created')).toEqual([web.id, over.id].sort());
+    expect(await ids('?surfaceId=web&limit=200')).toEqual([web.id]);
+  });
+
+  it.each([
+    'limit=0',
+    'limit=201',
+    'limit=1.5',
+    'limit=x',
+    'limit=',
+    'limit=1&limit=2',
+    'state=',
+    'state=awake',
+    'state[]=created',
+    'surfaceId=',
+    'surfaceId=a%00',
+    'cursor=x',
+    'cursor=a&cursor=b',
+    'userId=bob',
+    'workspaceId=acme',
+    'activeAfter=2026-01-01T00:00:00Z',
+    '__proto__=x',
+    'constructor=x',
+    '=',
+  ])('NST-16 400 for the query %s', async (query) => {
+    calls.length = 0;
+    const { body } = await client.ask('get', `/sessions?${query}`).expect(400);
+
+    expect(body).toMatchObject({ statusCode: 400, code: 'INVALID_INPUT' });
+    expect(calls).toEqual([]);
+  });
+
+  it('NST-16 changes the metadata, and nothing else', async () => {
+    const { id } = await client.session({ metadata: { color: 'red', size: 2 } });
+    const patch = (body: unknown) => client.ask('patch', '/sessions/current', { sessionId: id, body });
+
+    const { body } = await patch({ metadata: { size: null, shape: { round: true } } }).expect(200);
+    expect((body as SessionView).metadata).toEqual({ color: 'red', shape: { round: true } });
+    for (const wrong of [{}, { metadata: null }, { metadata: [] }, { metadata: {}, state: 'active' }, '{"metadata":']) {
+      await patch(wrong).expect(400);
+    }
+    await patch('{"metadata":{"a":{"__proto__":{"admin":true}}}}').expect(400);
+    await patch({ metadata: { text: 'x'.repeat(70_000) } }).expect(413);
+    expect(await client.sessions.get(id)).toMatchObject({ version: 2, state: 'created' });
+  });
+
+  it('NST-12 ends the session for good; what is over is 410, and ending it again is nothing', async () => {
+    const { id } = await client.session();
+    const answer = await client.ask('delete', '/sessions/current', { sessionId: id }).expect(204);
+
+    expect(answer.text).toBe('');
+    expect(await client.sessions.get(id)).toMatchObject({ state: 'expired', version: 2 });
+    await client.ask('delete', '/sessions/current', { sessionId: id }).expect(204);
+    const { body } = await client.ask('get', '/sessions/current', { sessionId: id }).expect(410);
+    expect(body).toMatchObject({ code: 'SESSION_STATE', sessionId: id });
+    await client.ask('patch', '/sessions/current', { sessionId: id, body: { metadata: {} } }).expect(410);
+    expect(await client.sessions.get(id)).toMatchObject({ version: 2 });
+  });
+
+  it('NST-10 looking at a session is no activity', async () => {
+    const { id } = await client.session();
+    await client.ask('get', '/sessions/current', { sessionId: id }).expect(200);
+    await client.ask('get', '/sessions').expect(200);
+
+    expect(await client.sessions.get(id)).toMatchObject({ state: 'created', version: 1 });
+  });
+
+  it.each(OF_ONE)(
+    'NST-11 %s: a foreign session and an unknown one are the same, with the same calls',
+    async (method, body) => {
+      const bobs = await client.session({ userId: 'bob' });
+      const elsewhere = await client.session({ workspaceId: 'acme' });
+      const watched = async (sessionId: string) => {
+        calls.length = 0;
+        const { status, text } = await client.ask(method, '/sessions/current', { sessionId, body });
+        return { status, text: text.replaceAll(sessionId, 'ID'), calls: [...calls] };
+      };
+
+      const unknown = await watched('of-nobody');
+      expect(unknown).toMatchObject({ status: 404, calls: ['sessions.fetchById'] });
+      expect(JSON.parse(unknown.text)).toMatchObject({ code: 'SESSION_NOT_FOUND' });
+      for (const { id } of [bobs, elsewhere]) {
+        expect(await watched(id)).toEqual(unknown);
+        expect(await client.sessions.get(id)).toMatchObject({ version: 1 });
+      }
+    },
+  );
+
+  it.each([
+    ['post', '/sessions', {}],
+    ['get', '/sessions', undefined],
+    ...OF_ONE.map(([method, body]) => [method, '/sessions/current', body] as const),
+  ] as const)('NST-11 %s %s: 401 for nobody, before anything is read', async (method, path, body) => {
+    const { id } = await client.session();
+    calls.length = 0;
+    const answer = await client.ask(method, path, { as: {}, sessionId: id, body }).expect(401);
+
+    expect(answer.body).toMatchObject({ code: 'UNAUTHENTICATED' });
+    expect(calls).toEqual([]);
+  });
+
+  it.each(OF_ONE)('NST-10 %s: 400 without a session, and for an id that is none', async (method, body) => {
+    calls.length = 0;
+    const missing = await client.ask(method, '/sessions/current', { body }).expect(400);
+    const malformed = await client.ask(method, '/sessions/current', { sessionId: '*', body }).expect(400);
+
+    expect(missing.body).toMatchObject({ code: 'SESSION_ID_MISSING' });
+    expect(malformed.body).toMatchObject({ code: 'INVALID_INPUT' });
+    expect(calls).toEqual([]);
+  });
+});

@@ -1,0 +1,349 @@
+import 'reflect-metadata';
+import { memoryAdapter, type SessionsErrorBody, type TurnView } from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { gate } from '../support/running-application.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
+import { backOffice, type ClientApp, clientApp, desk, doors, type Method } from './client-app.js';
+import { PLATFORMS } from './http-app.js';
+import { type Who } from './state-app.js';
+
+/** Of one turn. */
+const OF_ONE: readonly (readonly [Method, string])[] = [
+  ['get', ''],
+  ['post', '/cancel'],
+  ['get', '/events'],
+];
+
+/** What requests ask of the store: beside them workers look for work. */
+const ASKED = /^(sessions|events|state|checkpoints|conversations)\.|^turns\.(get|list|cancel|accept|signal)$/;
+
+interface List {
+  readonly turns: TurnView[];
+  readonly nextAfter?: number;
+}
+
+interface Said extends Record<string, unknown> {
+  readonly as?: Who;
+  readonly key?: string;
+}
+
+describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
+  const calls: string[] = [];
+  let client: ClientApp;
+  let sessionId: string;
+  let url: string | undefined;
+
+  beforeAll(async () => {
+    client = await clientApp({ platform, adapter: recordingAdapter(memoryAdapter(), calls) });
+  });
+
+  beforeEach(async () => {
+    sessionId = (await client.session()).id;
+  });
+
+  afterAll(() => client.app.close());
+
+  it('NST-16 takes a turn at once, and shows it at its address until it is over', async () => {
+    const accepted = await say({ text: 'hello there' }).expect(202);
+    const { id } = accepted.body as TurnView;
+    const [{ acceptedAt }] = await client.turns.list({ sessionId });
+    const before = { id, sessionId, position: 1, orchestrator: 'desk', status: 'queued', acceptedAt };
+    expect(accepted.body).toEqual(before);
+    expect(accepted.headers.location).toBe(`/turns/${id}`);
+    await client.turns.result(id);
+
+    const { body } = await client.ask('get', accepted.headers.location, { sessionId }).expect(200);
+    const { startedAt, settledAt } = (await client.turns.get(id))!;
+    const end = { status: 'awaiting-input', turnIndex: 0, reply: 'You said hello there.', data: { words: 2 } };
+    expect(body).toEqual({ ...before, ...end, startedAt, settledAt });
+  });
+
+  it('NST-16 an accepted turn is activity of its session; what is refused and what is asked is none', async () => {
+    await say({ text: '' }).expect(400);
+    await client.ask('get', '/turns', { sessionId }).expect(200);
+    expect(await client.sessions.get(sessionId)).toMatchObject({ state: 'created', version: 1 });
+
+    await say({ text: 'fail' }).expect(202);
+    expect(await client.sessions.get(sessionId)).toMatchObject({ state: 'active' });
+  });
+
+  it('NST-16 takes the parts of a message and what belongs to it, as an input has them', async () => {
+    const input = { text: '', content: [{ type: 'image', url: 'cat.png' }], metadata: { tab: 7 } };
+    const { body } = await say({ ...input, orchestrator: 'desk' }).expect(202);
+
+    const turn = await client.turns.get((body as TurnView).id);
+    expect(turn?.request).toEqual({ input });
+  });
+
+  it('NST-15 of a failure its code only; of nothing what is for operators', async () => {
+    const { body } = await say({ text: 'fail' }).expect(202);
+    const { id } = body as TurnView;
+    const shown = await eventually(async () => {
+      const answer = await client.ask('get', `/turns/${id}`, { sessionId }).expect(200);
+      return (answer.body as TurnView).status === 'failed' ? answer : undefined;
+    });
+
+    expect(await client.turns.get(id)).toMatchObject({ error: { message: 'hunter2' } });
+    expect(shown.body).toMatchObject({ status: 'failed', code: 'TURN_FAILED' });
+    expect(Object.keys(shown.body as object).sort()).toEqual([
+      'acceptedAt',
+      'code',
+      'id',
+      'orchestrator',
+      'position',
+      'sessionId',
+      'settledAt',
+      'startedAt',
+      'status',
+    ]);
+    const { text } = await client.ask('get', `/turns/${id}/events`, { sessionId }).expect(200);
+    expect(text).toContain(`data: ${JSON.stringify({ id, sessionId, status: 'failed', code: 'TURN_FAILED' })}\n`);
+    expect(text).not.toContain('hunter2');
+  });
+
+  it('NST-16 shows what a turn waits for, and cancels it', async () => {
+    const { id } = await waiting();
+    const parked = await client.ask('get', `/turns/${id}`, { sessionId }).expect(200);
+    expect(parked.body).toMatchObject({ status: 'waiting', waitingFor: { signal: 'approval' } });
+
+    const cancelled = await client.ask('post', `/turns/${id}/cancel`, { sessionId }).expect(200);
+    expect(cancelled.body).toMatchObject({ id, status: 'cancelled', code: 'TURN_CANCELLED' });
+    const again = await client.ask('post', `/turns/${id}/cancel`, { sessionId, body: {} }).expect(200);
+    expect(again.body).toEqual(cancelled.body);
+  });
+
+  it('NST-16 lists the turns of the session, page by page and by status', async () => {
+    const { id } = await waiting();
+    const queued: string[] = [];
+    for (const text of ['a', 'b', 'c']) queued.push(((await say({ text }).expect(202)).body as TurnView).id);
+    const list = async (query: string): Promise<List> =>
+      (await client.ask('get', `/turns${query}`, { sessionId }).expect(200)).body as List;
+
+    const first = await list('?limit=3');
+    expect(first).toMatchObject({ turns: [{ id }, { id: queued[0] }, { id: queued[1] }], nextAfter: 3 });
+    expect(await list(`?limit=3&after=${first.nextAfter}`)).toEqual({
+      turns: [expect.objectContaining({ id: queued[2] })],
+    });
+    expect((await list('?status=queued&limit=200')).turns.map((turn) => turn.id)).toEqual(queued);
+    expect((await list('?status=queued&status=waiting')).turns).toHaveLength(4);
+    expect(await list('?status=failed')).toEqual({ turns: [] });
+  });
+
+  it.each([
+    'limit=0',
+    'limit=201',
+    'limit=x',
+    'after=-1',
+    'after=1.5',
+    'after=',
+    'status=done',
+    'status=',
+    'sessionId=x',
+    '__proto__=1',
+  ])('NST-16 400 for the query %s', async (query) => {
+    const { body } = await client.ask('get', `/turns?${query}`, { sessionId }).expect(400);
+    expect(body).toMatchObject({ code: 'INVALID_INPUT' });
+  });
+
+  it('NST-16 a client speaks to whom it may: others are neither named, taken nor shown', async () => {
+    const refused = await Promise.all(
+      [backOffice.name, 'of-nobody', 'toString'].map((orchestrator) => say({ text: 'hi', orchestrator }).expect(400)),
+    );
+    expect(new Set(refused.map(({ text }) => text)).size).toBe(1);
+    expect(refused[0].text).not.toContain('desk');
+
+    const inner = await client.turns.submit(backOffice.name, 'hi', { sessionId });
+    await client.turns.result(inner.id);
+    const outer = (await say({ text: 'hi' }).expect(202)).body as TurnView;
+    const { body } = await client.ask('get', '/turns', { sessionId }).expect(200);
+    expect((body as List).turns.map(({ id }) => id)).toEqual([outer.id]);
+    for (const [method, part] of OF_ONE) {
+      const answer = await client.ask(method, `/turns/${inner.id}${part}`, { sessionId }).expect(404);
+      expect(answer.body).toMatchObject({ code: 'TURN_NOT_FOUND' });
+    }
+  });
+
+  it('TRN-05 the same Idempotency-Key gives the same turn, and another message with it is refused', async () => {
+    const first = await say({ text: 'hello', key: 'k1' }).expect(202);
+    const again = await say({ text: 'hello', key: 'k1' }).expect(202);
+    const other = await say({ text: 'goodbye', key: 'k1' }).expect(422);
+
+    expect((again.body as TurnView).id).toBe((first.body as TurnView).id);
+    expect(again.headers.location).toBe(first.headers.location);
+    expect(other.body).toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' });
+    for (const key of ['', 'a b', 'x'.repeat(256)]) await say({ text: 'hello', key }).expect(400);
+    expect(await client.turns.list({ sessionId })).toHaveLength(1);
+  });
+
+  it('TRN-06 TRN-07 a busy session, as the client asks for it, and a lane that is full', async () => {
+    const { id } = await waiting();
+    const busy = await say({ text: 'hi', whenBusy: 'reject' }).expect(409);
+    expect(busy.body).toMatchObject({ code: 'SESSION_BUSY', turnId: id });
+
+    const next = (await say({ text: 'hi', whenBusy: 'interrupt' }).expect(202)).body as TurnView;
+    expect((await client.turns.get(id))?.status).toBe('cancelled');
+    await client.turns.result(next.id);
+    await client.turns.lanes.drain({ sessionId });
+    const draining = await say({ text: 'hi' }).expect(503);
+    expect(draining.headers['retry-after']).toBe('5');
+  });
+
+  it.each([
+    ['no text', '{}'],
+    ['an empty text', '{"text":" "}'],
+    ['a number for a text', '{"text":7}'],
+    ['null', '{"text":null}'],
+    ['a list', '[{"text":"hi"}]'],
+    ['a text alone', '"hi"'],
+    ['nothing', 'null'],
+    ['half a body', '{"text":"hi"'],
+    ['parts without types', '{"text":"","content":[{}]}'],
+    ['parts that are none', '{"text":"hi","content":"hi"}'],
+    ['metadata that is none', '{"text":"hi","metadata":[]}'],
+    ['__proto__', '{"text":"hi","__proto__":{"whenBusy":"replace"}}'],
+    ['nested __proto__', '{"text":"hi","metadata":{"__proto__":{"a":1}}}'],
+    ['a session', '{"text":"hi","sessionId":"x"}'],
+    ['state', '{"text":"hi","state":{"admin":true}}'],
+    ['history', '{"text":"hi","history":[]}'],
+    ['attributes', '{"text":"hi","attributes":{}}'],
+    ['force', '{"text":"hi","force":true}'],
+    ['no orchestrator', '{"text":"hi","orchestrator":""}'],
+    ['a list of orchestrators', '{"text":"hi","orchestrator":["desk"]}'],
+    ['an unknown policy', '{"text":"hi","whenBusy":"panic"}'],
+    ['a number that JSON does not have', '{"text":"hi","metadata":{"n":1e999}}'],
+    ['too deep a nesting', `{"text":"hi","metadata":{"a":${'['.repeat(5000)}${']'.repeat(5000)}}}`],
+  ])('NST-16 400 for %s', async (_, body) => {
+    const answer = await client.ask('post', '/turns', { sessionId, body }).expect(400);
+
+    expect(['INVALID_INPUT', 'STATE_NOT_SERIALIZABLE']).toContain((answer.body as SessionsErrorBody).code);
+    expect((answer.body as SessionsErrorBody).message).not.toContain('input.');
+    expect(await client.turns.list({ sessionId })).toEqual([]);
+  });
+
+  it('NST-16 413 for too much', async () => {
+    const other = await clientApp({ platform, turns: { maxInputBytes: 1000 } });
+    const { id } = await other.session();
+    const { body } = await other.ask('post', '/turns', { sessionId: id, body: { text: 'x'.repeat(2000) } }).expect(413);
+
+    expect(body).toMatchObject({ code: 'TOO_LARGE' });
+    await other.app.close();
+  });
+
+  it.each(OF_ONE)(
+    'NST-11 %s %s: an unknown turn and one of another session are the same, with the same calls',
+    async (method, part) => {
+      const own = await client.session();
+      const bobs = await client.session({ userId: 'bob' });
+      const ids = await Promise.all(
+        [own.id, bobs.id].map(async (other) => (await client.turns.submit(desk.name, 'wait', { sessionId: other })).id),
+      );
+      await eventually(async () => (await Promise.all(ids.map(statusOf))).every((status) => status === 'waiting'));
+      const watched = async (turnId: string) => {
+        calls.length = 0;
+        const { status, text } = await client.ask(method, `/turns/${turnId}${part}`, { sessionId });
+        return { status, text: text.replaceAll(turnId, 'ID'), calls: calls.filter((call) => ASKED.test(call)) };
+      };
+
+      const unknown = await watched('of-nobody');
+      expect(unknown).toMatchObject({ status: 404 });
+      expect(unknown.calls).toEqual(['sessions.fetchById', 'turns.get']);
+      expect(JSON.parse(unknown.text)).toMatchObject({ code: 'TURN_NOT_FOUND', turnId: 'ID' });
+      for (const id of ids) expect(await watched(id)).toEqual(unknown);
+      expect(await Promise.all(ids.map(statusOf))).toEqual(['waiting', 'waiting']);
+      for (const id of ids) await client.turns.cancel(id);
+    },
+  );
+
+  it.each([['post', ''], ['get', ''], ...OF_ONE.map(([method, part]) => [method, `/ID${part}`] as const)] as const)(
+    'NST-11 %s /turns%s: another user’s session is an unknown one; 401 for nobody; 400 without one; 410 when it is over',
+    async (method, path) => {
+      const bobs = await client.session({ userId: 'bob' });
+      const { id } = await client.turns.submit(desk.name, 'wait', { sessionId: bobs.id });
+      await eventually(async () => (await statusOf(id)) === 'waiting');
+      const over = await client.session();
+      await client.sessions.expire(over.id);
+      const body = method === 'post' && path === '' ? { text: 'hi' } : undefined;
+      const ask = async (as: Who, session?: string) => {
+        const asked = client.ask(method, `/turns${path.replace('ID', id)}`, { as, sessionId: session, body });
+        const { status, text } = await asked;
+        return [status, text.replaceAll(session ?? '-', 'SESSION')];
+      };
+      const ann = { userId: 'ann' };
+
+      const unknown = await ask(ann, 'of-nobody');
+      expect(unknown).toEqual([404, expect.stringContaining('SESSION_NOT_FOUND')]);
+      expect(await ask(ann, bobs.id)).toEqual(unknown);
+      expect(await ask({ userId: 'bob', workspaceId: 'acme' }, bobs.id)).toEqual(unknown);
+      expect(await ask({}, bobs.id)).toEqual([401, expect.stringContaining('UNAUTHENTICATED')]);
+      expect(await ask(ann)).toEqual([400, expect.stringContaining('SESSION_ID_MISSING')]);
+      expect(await ask(ann, over.id)).toEqual([410, expect.stringContaining('SESSION_STATE')]);
+      expect(await statusOf(id)).toBe('waiting');
+      await client.turns.cancel(id);
+    },
+  );
+
+  it('TRN-32 streams what a turn emits, resumes after Last-Event-ID across a reconnect, and ends with 204', async () => {
+    const door = gate();
+    doors.set('count on', door);
+    if (!url) {
+      await client.app.listen(0, '127.0.0.1');
+      url = await client.app.getUrl();
+    }
+    const { id } = (await say({ text: 'count on' }).expect(202)).body as TurnView;
+    const connect = async (after?: string) => {
+      const leaving = new AbortController();
+      const headers = { 'x-user-id': 'ann', 'x-session-id': sessionId, ...(after ? { 'last-event-id': after } : {}) };
+      const response = await fetch(`${url}/turns/${id}/events`, { headers, signal: leaving.signal });
+      return { response, leave: () => leaving.abort() };
+    };
+    const first = await connect();
+    expect(first.response.headers.get('content-type')).toMatch(/^text\/event-stream/);
+    let seen = '';
+    for await (const part of first.response.body as ReadableStream<Uint8Array>) {
+      seen += Buffer.from(part).toString();
+      if (seen.includes('id: 2\n')) break;
+    }
+    first.leave();
+    door.open();
+
+    const rest = await (await connect('2')).response.text();
+    expect(idsIn(seen)).toEqual(['1', '2']);
+    expect(idsIn(rest)).toEqual(['3', '4']);
+    expect(rest).toContain('event: settled');
+    expect((await connect('4')).response.status).toBe(204);
+    expect((await connect('x')).response.status).toBe(400);
+  });
+
+  it('TRN-32 HEAD of a stream does not wait for its end', async () => {
+    const { id } = await waiting();
+    if (!url) {
+      await client.app.listen(0, '127.0.0.1');
+      url = await client.app.getUrl();
+    }
+    const headers = { 'x-user-id': 'ann', 'x-session-id': sessionId };
+    const { status } = await fetch(`${url}/turns/${id}/events`, { method: 'HEAD', headers });
+
+    expect(status).toBe(200);
+    expect(await statusOf(id)).toBe('waiting');
+    await client.turns.cancel(id);
+  });
+
+  function say({ as, key, ...body }: Said) {
+    const sent = client.ask('post', '/turns', { as, sessionId, body });
+    return key === undefined ? sent : sent.set('idempotency-key', key);
+  }
+
+  async function waiting(): Promise<TurnView> {
+    const turn = (await say({ text: 'wait' }).expect(202)).body as TurnView;
+    await eventually(async () => (await statusOf(turn.id)) === 'waiting');
+    return turn;
+  }
+
+  async function statusOf(turnId: string): Promise<string | undefined> {
+    return (await client.turns.get(turnId))?.status;
+  }
+});
+
+function idsIn(stream: string): string[] {
+  return [...stream.matchAll(/^id: (.*)$/gm)].map(([, id]) => id);
+}

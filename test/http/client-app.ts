@@ -29,7 +29,7 @@ export const desk = defineOrchestrator({
     answer: async (turn: TurnContext) => {
       const { text } = turn.input;
       if (text === 'fail') throw new PermanentTurnError('hunter2');
-      if (text === 'wait') return reply(String(await turn.waitFor('approval')));
+      if (text === 'wait') await turn.waitFor('approval');
       if (text.startsWith('count')) {
         for (const data of [1, 2]) await turn.emit({ type: 'delta', data });
         await doors.get(text)?.pass(turn.signal);

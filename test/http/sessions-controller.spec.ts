@@ -40,12 +40,12 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     const { id, state, createdAt, lastActivityAt } = stored;
     const shown = { id, state, createdAt, lastActivityAt, attachedSurfaces: ['web'], metadata: { color: 'red' } };
     expect(session).toEqual(shown);
-    const { body: again } = await client.ask('get', '/sessions/current', { as: ANN_AT_ACME, sessionId: id });
+    const again: unknown = (await client.ask('get', '/sessions/current', { as: ANN_AT_ACME, sessionId: id })).body;
     expect(again).toEqual(shown);
   });
 
   it('NST-16 begins one without anything as well', async () => {
-    const { body } = await client.ask('post', '/sessions', { body: {} }).expect(201);
+    const body: unknown = (await client.ask('post', '/sessions', { body: {} }).expect(201)).body;
 
     expect(body).toMatchObject({ state: 'created', attachedSurfaces: [], metadata: {} });
     expect((body as SessionView).id).toMatch(/^[0-9a-f]{32}$/);
@@ -60,7 +60,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     const taken = await other.ask('post', '/sessions', { body: { id: 'ann-1' } }).expect(201);
     expect(taken.body).toMatchObject({ id: 'ann-1' });
     for (const as of [BOB, { userId: 'ann' }]) {
-      const { body } = await other.ask('post', '/sessions', { as, body: { id: 'ann-1' } }).expect(409);
+      const body: unknown = (await other.ask('post', '/sessions', { as, body: { id: 'ann-1' } }).expect(409)).body;
       expect(body).toMatchObject({ code: 'SESSION_CONFLICT' });
     }
     for (const id of ['', '*', 'ann-1/desk', 'x'.repeat(201), 7]) {
@@ -79,7 +79,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
 
     const found: string[] = [];
     for (let cursor = ''; ;) {
-      const { body } = await client.ask('get', `/sessions?limit=2${cursor}`, { as: carol }).expect(200);
+      const body: unknown = (await client.ask('get', `/sessions?limit=2${cursor}`, { as: carol }).expect(200)).body;
       const { sessions, nextCursor } = body as List;
       found.push(...sessions.map(({ id }) => id));
       if (nextCursor === undefined) break;
@@ -87,7 +87,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
       cursor = `&cursor=${nextCursor}`;
     }
     expect([...found].sort()).toEqual([...ids].sort());
-    const { body } = await client.ask('get', '/sessions', { as: { userId: 'carol' } }).expect(200);
+    const body: unknown = (await client.ask('get', '/sessions', { as: { userId: 'carol' } }).expect(200)).body;
     expect((body as List).sessions.map(({ id }) => id)).toEqual([homeless.id]);
   });
 
@@ -98,7 +98,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     await client.sessions.expire(over.id);
     await client.session({ userId: 'erin', id: `${web.id}/${desk.name}`, metadata: { parentSessionId: web.id } });
     const ids = async (query: string) => {
-      const { body } = await client.ask('get', `/sessions${query}`, { as: erin }).expect(200);
+      const body: unknown = (await client.ask('get', `/sessions${query}`, { as: erin }).expect(200)).body;
       return (body as List).sessions.map(({ id }) => id).sort();
     };
 
@@ -130,7 +130,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     '=',
   ])('NST-16 400 for the query %s', async (query) => {
     calls.length = 0;
-    const { body } = await client.ask('get', `/sessions?${query}`).expect(400);
+    const body: unknown = (await client.ask('get', `/sessions?${query}`).expect(400)).body;
 
     expect(body).toMatchObject({ statusCode: 400, code: 'INVALID_INPUT' });
     expect(calls).toEqual([]);
@@ -140,7 +140,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     const { id } = await client.session({ metadata: { color: 'red', size: 2 } });
     const patch = (body: unknown) => client.ask('patch', '/sessions/current', { sessionId: id, body });
 
-    const { body } = await patch({ metadata: { size: null, shape: { round: true } } }).expect(200);
+    const body: unknown = (await patch({ metadata: { size: null, shape: { round: true } } }).expect(200)).body;
     expect((body as SessionView).metadata).toEqual({ color: 'red', shape: { round: true } });
     for (const wrong of [{}, { metadata: null }, { metadata: [] }, { metadata: {}, state: 'active' }, '{"metadata":']) {
       await patch(wrong).expect(400);
@@ -157,10 +157,37 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     expect(answer.text).toBe('');
     expect(await client.sessions.get(id)).toMatchObject({ state: 'expired', version: 2 });
     await client.ask('delete', '/sessions/current', { sessionId: id }).expect(204);
-    const { body } = await client.ask('get', '/sessions/current', { sessionId: id }).expect(410);
+    const body: unknown = (await client.ask('get', '/sessions/current', { sessionId: id }).expect(410)).body;
     expect(body).toMatchObject({ code: 'SESSION_STATE', sessionId: id });
     await client.ask('patch', '/sessions/current', { sessionId: id, body: { metadata: {} } }).expect(410);
     expect(await client.sessions.get(id)).toMatchObject({ version: 2 });
+  });
+
+  it('NST-18 ends all of the user’s sessions in its workspace, or all but the one that is named', async () => {
+    const frank: Who = { userId: 'frank', workspaceId: 'acme' };
+    const begin = async (workspaceId?: string) => (await client.session({ userId: 'frank', workspaceId })).id;
+    const [here, there, third] = [await begin('acme'), await begin('acme'), await begin('acme')];
+    const others = [await begin('other'), await begin(), (await client.session({ workspaceId: 'acme' })).id];
+    const states = (ids: string[]) => Promise.all(ids.map(async (id) => (await client.sessions.get(id))?.state));
+    const revoke = (body: unknown, sessionId?: string) =>
+      client.ask('post', '/sessions/revoke', { as: frank, sessionId, body });
+
+    await revoke({ exceptCurrent: true }).expect(400);
+    await revoke({ exceptCurrent: true }, 'of-nobody').expect(404);
+    await revoke({ exceptCurrent: true }, others[0]).expect(404);
+    for (const wrong of [undefined, '', '[]', { exceptCurrent: 'yes' }, { except: here }, '{']) {
+      await revoke(wrong, here).expect(400);
+    }
+    expect(await states([here, there, third])).toEqual(['created', 'created', 'created']);
+
+    expect((await revoke({ exceptCurrent: true }, here).expect(200)).body).toEqual({ revoked: 2 });
+    expect(await states([here, there, third])).toEqual(['created', 'expired', 'expired']);
+    expect((await revoke({}).expect(200)).body).toEqual({ revoked: 1 });
+    expect((await revoke({}, here).expect(200)).body).toEqual({ revoked: 0 });
+    expect(await states(others)).toEqual(['created', 'created', 'created']);
+    const homeless = await client.ask('post', '/sessions/revoke', { as: { userId: 'frank' }, body: {} }).expect(200);
+    expect(homeless.body).toEqual({ revoked: 1 });
+    expect(await states(others)).toEqual(['created', 'expired', 'created']);
   });
 
   it('NST-10 looking at a session is no activity', async () => {
@@ -195,6 +222,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
   it.each([
     ['post', '/sessions', {}],
     ['get', '/sessions', undefined],
+    ['post', '/sessions/revoke', {}],
     ...OF_ONE.map(([method, body]) => [method, '/sessions/current', body] as const),
   ] as const)('NST-11 %s %s: 401 for nobody, before anything is read', async (method, path, body) => {
     const { id } = await client.session();

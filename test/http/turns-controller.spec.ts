@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { Agent, request as send } from 'node:http';
 import { memoryAdapter, type SessionsErrorBody, type TurnView } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/running-application.js';
@@ -52,7 +53,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect(accepted.headers.location).toBe(`/turns/${id}`);
     await client.turns.result(id);
 
-    const { body } = await client.ask('get', accepted.headers.location, { sessionId }).expect(200);
+    const body: unknown = (await client.ask('get', accepted.headers.location, { sessionId }).expect(200)).body;
     const { startedAt, settledAt } = (await client.turns.get(id))!;
     const end = { status: 'awaiting-input', turnIndex: 0, reply: 'You said hello there.', data: { words: 2 } };
     expect(body).toEqual({ ...before, ...end, startedAt, settledAt });
@@ -69,14 +70,14 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
 
   it('NST-16 takes the parts of a message and what belongs to it, as an input has them', async () => {
     const input = { text: '', content: [{ type: 'image', url: 'cat.png' }], metadata: { tab: 7 } };
-    const { body } = await say({ ...input, orchestrator: 'desk' }).expect(202);
+    const body: unknown = (await say({ ...input, orchestrator: 'desk' }).expect(202)).body;
 
     const turn = await client.turns.get((body as TurnView).id);
     expect(turn?.request).toEqual({ input });
   });
 
   it('NST-15 of a failure its code only; of nothing what is for operators', async () => {
-    const { body } = await say({ text: 'fail' }).expect(202);
+    const body: unknown = (await say({ text: 'fail' }).expect(202)).body;
     const { id } = body as TurnView;
     const shown = await eventually(async () => {
       const answer = await client.ask('get', `/turns/${id}`, { sessionId }).expect(200);
@@ -141,7 +142,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     'sessionId=x',
     '__proto__=1',
   ])('NST-16 400 for the query %s', async (query) => {
-    const { body } = await client.ask('get', `/turns?${query}`, { sessionId }).expect(400);
+    const body: unknown = (await client.ask('get', `/turns?${query}`, { sessionId }).expect(400)).body;
     expect(body).toMatchObject({ code: 'INVALID_INPUT' });
   });
 
@@ -155,7 +156,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     const inner = await client.turns.submit(backOffice.name, 'hi', { sessionId });
     await client.turns.result(inner.id);
     const outer = (await say({ text: 'hi' }).expect(202)).body as TurnView;
-    const { body } = await client.ask('get', '/turns', { sessionId }).expect(200);
+    const body: unknown = (await client.ask('get', '/turns', { sessionId }).expect(200)).body;
     expect((body as List).turns.map(({ id }) => id)).toEqual([outer.id]);
     for (const [method, part] of OF_ONE) {
       const answer = await client.ask(method, `/turns/${inner.id}${part}`, { sessionId }).expect(404);
@@ -223,7 +224,9 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
   it('NST-16 413 for too much', async () => {
     const other = await clientApp({ platform, turns: { maxInputBytes: 1000 } });
     const { id } = await other.session();
-    const { body } = await other.ask('post', '/turns', { sessionId: id, body: { text: 'x'.repeat(2000) } }).expect(413);
+    const body: unknown = (
+      await other.ask('post', '/turns', { sessionId: id, body: { text: 'x'.repeat(2000) } }).expect(413)
+    ).body;
 
     expect(body).toMatchObject({ code: 'TOO_LARGE' });
     await other.app.close();
@@ -285,15 +288,12 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
   it('TRN-32 streams what a turn emits, resumes after Last-Event-ID across a reconnect, and ends with 204', async () => {
     const door = gate();
     doors.set('count on', door);
-    if (!url) {
-      await client.app.listen(0, '127.0.0.1');
-      url = await client.app.getUrl();
-    }
+    const address = await listening();
     const { id } = (await say({ text: 'count on' }).expect(202)).body as TurnView;
     const connect = async (after?: string) => {
       const leaving = new AbortController();
       const headers = { 'x-user-id': 'ann', 'x-session-id': sessionId, ...(after ? { 'last-event-id': after } : {}) };
-      const response = await fetch(`${url}/turns/${id}/events`, { headers, signal: leaving.signal });
+      const response = await fetch(`${address}/turns/${id}/events`, { headers, signal: leaving.signal });
       return { response, leave: () => leaving.abort() };
     };
     const first = await connect();
@@ -314,19 +314,35 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect((await connect('x')).response.status).toBe(400);
   });
 
-  it('TRN-32 HEAD of a stream does not wait for its end', async () => {
+  it('TRN-32 a HEAD of a stream has its answer at once, and leaves its connection to what comes next', async () => {
     const { id } = await waiting();
+    const { hostname, port } = new URL(await listening());
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const headers = { 'x-user-id': 'ann', 'x-session-id': sessionId };
+    const ask = (method: string, path: string): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const sent = send({ agent, hostname, port, method, path, headers }, (answer) => {
+          answer.on('data', () => undefined).on('end', () => resolve(answer.statusCode));
+        });
+        sent.setTimeout(5000, () => sent.destroy(new Error('No answer.')));
+        sent.on('error', reject).end();
+      });
+
+    expect(await ask('HEAD', `/turns/${id}/events`)).toBe(200);
+    expect(await ask('GET', `/turns/${id}`)).toBe(200);
+    expect(await ask('HEAD', '/turns/of-nobody/events')).toBe(404);
+    expect(await statusOf(id)).toBe('waiting');
+    agent.destroy();
+    await client.turns.cancel(id);
+  });
+
+  async function listening(): Promise<string> {
     if (!url) {
       await client.app.listen(0, '127.0.0.1');
       url = await client.app.getUrl();
     }
-    const headers = { 'x-user-id': 'ann', 'x-session-id': sessionId };
-    const { status } = await fetch(`${url}/turns/${id}/events`, { method: 'HEAD', headers });
-
-    expect(status).toBe(200);
-    expect(await statusOf(id)).toBe('waiting');
-    await client.turns.cancel(id);
-  });
+    return url;
+  }
 
   function say({ as, key, ...body }: Said) {
     const sent = client.ask('post', '/turns', { as, sessionId, body });

@@ -10,17 +10,23 @@ import { CurrentPrincipal, PrincipalGuard } from '../controllers/principal.guard
 import { readBody } from '../controllers/read-body.js';
 import { readQuery } from '../controllers/read-query.js';
 import { type Principal } from '../../transport/principal.js';
+import { SessionIdMissingError } from '../../transport/transport.errors.js';
 import { CurrentSession, UseSession } from '../../transport/session.decorators.js';
 import { SessionGuard } from '../../transport/session.guard.js';
 import { type SessionView, toSessionView } from './session-view.js';
 import { type SessionsControllerOptions } from './sessions-controller.options.js';
-import { CreateSessionBody, ListSessionsQuery, UpdateSessionBody } from './sessions.inputs.js';
+import { CreateSessionBody, ListSessionsQuery, RevokeSessionsBody, UpdateSessionBody } from './sessions.inputs.js';
 import { describedAs } from './sessions-openapi.js';
 
 /** Sessions, as their owner may see them. */
 interface SessionList {
   readonly sessions: readonly SessionView[];
   readonly nextCursor?: string;
+}
+
+/** How many sessions were ended. */
+interface Revoked {
+  readonly revoked: number;
 }
 
 /** The controller of the principal's own sessions, behind these guards. Their ids never stand in an address (NST-17). */
@@ -82,9 +88,26 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     @Delete('current')
     @HttpCode(204)
     @UseSession({ touch: false, states: SESSION_STATES })
-    @describedAs('expire')
-    async expire(@CurrentSession() session: Session): Promise<void> {
-      await this.sessions.expire(session.id);
+    @describedAs('end')
+    async end(@CurrentSession() session: Session): Promise<void> {
+      await this.sessions.revoke(session.id);
+    }
+
+    @Post('revoke')
+    @HttpCode(200)
+    @UseGuards(PrincipalGuard)
+    @UseSession({ touch: false, states: SESSION_STATES, optional: true })
+    @describedAs('revoke')
+    async revoke(
+      @Req() request: HttpRequest,
+      @CurrentPrincipal() { userId, workspaceId }: Principal,
+      @CurrentSession() session: Session | undefined,
+    ): Promise<Revoked> {
+      const { exceptCurrent = false } = readBody(RevokeSessionsBody, request);
+      if (exceptCurrent && !session) throw new SessionIdMissingError('header:x-session-id');
+      const except = exceptCurrent && session ? [session.id] : [];
+      const revoked = await this.sessions.revokeAll(userId, { workspaceId: workspaceId ?? null, except });
+      return { revoked: revoked.length };
     }
   }
   return SessionsController;

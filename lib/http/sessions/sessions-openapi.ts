@@ -6,6 +6,7 @@ import {
   documented,
   ERROR,
   ERROR_KEYS,
+  flag,
   listOf,
   NAME,
   object,
@@ -17,7 +18,7 @@ import {
   time,
 } from '../controllers/openapi.js';
 
-type Operation = 'create' | 'list' | 'get' | 'update' | 'expire';
+type Operation = 'create' | 'list' | 'get' | 'update' | 'end' | 'revoke';
 
 const METADATA = anything('The application’s and the user’s.');
 const STATE = oneOf(SESSION_STATES);
@@ -94,11 +95,18 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
     answer: one(200, 'The session as it is now.'),
     refusals: { ...REFUSALS, ...REFUSALS_OF_BODIES, ...REFUSALS_OF_ONE, ...OVER },
   },
-  expire: {
-    summary: 'Ends the session for good',
+  end: {
+    summary: 'Ends the session for good, what runs in it and the streams of it',
     headers: [SESSION_HEADER],
     answer: { status: 204, description: 'It is over.' },
     refusals: { ...REFUSALS, ...REFUSALS_OF_ONE },
+  },
+  revoke: {
+    summary: 'Ends all of the user’s sessions',
+    headers: [{ ...SESSION_HEADER, required: false }],
+    body: body({ exceptCurrent: flag('All but the one that the header names.') }),
+    answer: { status: 200, description: 'Done.', schema: object({ revoked: count(0, 'How many were ended.') }) },
+    refusals: { ...REFUSALS, ...REFUSALS_OF_BODIES, ...REFUSALS_OF_ONE },
   },
 };
 
@@ -109,7 +117,7 @@ export function describedAs(operation: Operation, clientIds = false): MethodDeco
   const doc = DOCS[operation];
   return documented({
     tag: 'sessions',
-    id: `${operation}Session${operation === 'list' ? 's' : ''}`,
+    id: `${operation}Session${operation === 'list' || operation === 'revoke' ? 's' : ''}`,
     ...doc,
     ...(clientIds ? { body: CREATE_WITH_ID } : {}),
     error: object(ERROR, ERROR_KEYS),

@@ -1,5 +1,5 @@
 import { Get, Header, HttpCode, Inject, Post, Req, Res, Sse, type Type } from '@nestjs/common';
-import { type Observable } from 'rxjs';
+import { EMPTY, type Observable } from 'rxjs';
 import { type Session } from '../../session/session.js';
 import { type TurnEventMessage } from '../../turn/turn-event.js';
 import { type ControllerOptions } from '../controllers/controller.options.js';
@@ -65,9 +65,14 @@ export function turnsController({ guards, path = 'turns' }: ControllerOptions): 
 
     @Sse(':turnId/events')
     @describedAs('events')
-    events(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<Observable<TurnEventMessage>> {
+    async events(
+      @Req() request: HttpRequest,
+      @CurrentSession() session: Session,
+    ): Promise<Observable<TurnEventMessage>> {
       const { 'last-event-id': after } = request.headers;
-      return this.turns.events(session.id, turnIdOf(request), after as string | undefined);
+      const events = await this.turns.events(session.id, turnIdOf(request), after as string | undefined);
+      // The client of a HEAD has its answer with the head, and asks other things by the same connection.
+      return request.method === 'HEAD' ? EMPTY : events;
     }
   }
   return TurnsController;

@@ -12,6 +12,7 @@ export default {
     '^nestjs-agent-sessions/bullmq$': '<rootDir>/lib/queue/bullmq/index.ts',
     '^nestjs-agent-sessions/client$': '<rootDir>/lib/client/index.ts',
     '^nestjs-agent-sessions/redis$': '<rootDir>/lib/store/redis/index.ts',
+    '^nestjs-agent-sessions/terminus$': '<rootDir>/lib/terminus/index.ts',
     '^nestjs-agent-sessions/testing$': '<rootDir>/lib/testing/index.ts',
     '^nestjs-agent-sessions/typeorm$': '<rootDir>/lib/store/typeorm/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',

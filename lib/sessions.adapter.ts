@@ -26,6 +26,8 @@ export interface SessionsAdapter {
   readonly system?: string;
   /** Resolves when the store answers. @throws StoreUnavailableError */
   ping(): Promise<void>;
+  /** Of a store with migrations: the names of those that its tables lack, for health checks (NST-20). */
+  pendingMigrations?(): Promise<readonly string[]>;
   /** Connects and checks the schema, once, before any other call. */
   init?(): Promise<void>;
   /**

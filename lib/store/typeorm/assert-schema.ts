@@ -1,5 +1,5 @@
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
-import { SCHEMA_VERSION } from './migrations.js';
+import { SCHEMA_VERSION, sessionsMigrations } from './migrations.js';
 import { type SqlPlace } from './sql-place.js';
 
 export interface StoredVersion {
@@ -31,6 +31,17 @@ export async function assertSchema(query: (sql: string) => Promise<StoredVersion
         `nestjs-agent-sessions: it knows ${SCHEMA_VERSION}, and they can be used from ${usableFrom} on. Install a newer version.`,
     );
   }
+}
+
+/** The names of the migrations that the tables still lack, oldest first (NST-20). */
+export async function pendingMigrations(
+  query: (sql: string) => Promise<StoredVersion[]>,
+  place: SqlPlace,
+): Promise<readonly string[]> {
+  const { version } = await storedVersion(query, place);
+  return sessionsMigrations(place.prefix)
+    .slice(version)
+    .map((migration) => new migration().name ?? migration.name);
 }
 
 async function storedVersion(

@@ -2,7 +2,7 @@ import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsError, StoreUnavailableError } from '../../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../../sessions.adapter.js';
 import { embeddedPorts } from '../../embedded/embedded-ports.js';
-import { assertSchema, type StoredVersion } from '../assert-schema.js';
+import { assertSchema, pendingMigrations, type StoredVersion } from '../assert-schema.js';
 import { optionsOf } from '../open-data-source.js';
 import { runMigrations } from '../run-migrations.js';
 import { placeOf, type SqlPlace } from '../sql-place.js';
@@ -36,6 +36,7 @@ export class MysqlAdapter {
       ping: async () => {
         await database.read((tx) => tx.now);
       },
+      pendingMigrations: () => pendingMigrations((sql) => adapter.query(adapter.opened(), sql), adapter.place),
       close: () => adapter.close(),
     };
   }

@@ -1,7 +1,7 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError, StoreUnavailableError } from '../../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../../sessions.adapter.js';
-import { assertSchema } from '../assert-schema.js';
+import { assertSchema, pendingMigrations } from '../assert-schema.js';
 import { openDataSource, type OpenDataSource, optionsOf } from '../open-data-source.js';
 import { runMigrations } from '../run-migrations.js';
 import { placeOf, type SqlPlace } from '../sql-place.js';
@@ -51,6 +51,7 @@ export class PostgresAdapter {
       system: adapter.place.dialect.system,
       init: () => adapter.init(),
       ping: () => adapter.ping(),
+      pendingMigrations: () => pendingMigrations((sql) => database.query(sql), adapter.place),
       close: () => adapter.close(),
     };
   }

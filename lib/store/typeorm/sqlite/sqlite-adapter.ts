@@ -7,7 +7,7 @@ import { SessionsConfigurationError, StoreUnavailableError } from '../../../comm
 import { type SessionsAdapter } from '../../../sessions.adapter.js';
 import { embeddedPorts } from '../../embedded/embedded-ports.js';
 import { type EmbeddedDatabase } from '../../embedded/tables.js';
-import { assertSchema, type StoredVersion } from '../assert-schema.js';
+import { assertSchema, pendingMigrations, type StoredVersion } from '../assert-schema.js';
 import { dialectOf } from '../dialects.js';
 import { runMigrations } from '../run-migrations.js';
 import { placeOf } from '../sql-place.js';
@@ -29,6 +29,7 @@ const WAL_AUTOCHECKPOINT = 4000;
 export class SqliteAdapter {
   private readonly file: string;
   private workerLock: FileLock | null = null;
+  private connection: BetterSqlite3.Database | null = null;
   private database: SqliteDatabase | null = null;
 
   private constructor(
@@ -53,6 +54,7 @@ export class SqliteAdapter {
       system: dialectOf(dataSource).system,
       init: () => adapter.init(),
       ping: () => adapter.ping(),
+      pendingMigrations: () => adapter.pendingMigrations(),
       beginWork: () => adapter.beginWork(),
       close: () => adapter.close(),
     };
@@ -72,6 +74,7 @@ export class SqliteAdapter {
       db.close();
       throw asStoreError(error);
     }
+    this.connection = db;
     this.database = new SqliteDatabase(db, this.options.tablePrefix, this.options.busyTimeoutMs);
   }
 
@@ -87,11 +90,17 @@ export class SqliteAdapter {
       // First, because in the older journal mode readers would hold up the migrations too.
       await retryWhileBusy(() => db.pragma('journal_mode = WAL'), this.options.busyTimeoutMs);
       await runMigrations(this.dataSource, this.options.tablePrefix);
-      const place = placeOf(this.dataSource, this.options.tablePrefix);
-      await assertSchema(async (sql) => db.prepare<[], StoredVersion>(sql).all(), place);
+      await assertSchema(async (sql) => versionsIn(db, sql), placeOf(this.dataSource, this.options.tablePrefix));
     } finally {
       lock.release();
     }
+  }
+
+  private async pendingMigrations(): Promise<readonly string[]> {
+    const { connection } = this;
+    if (!connection) return [];
+    const place = placeOf(this.dataSource, this.options.tablePrefix);
+    return pendingMigrations(async (sql) => versionsIn(connection, sql), place);
   }
 
   private async beginWork(): Promise<void> {
@@ -114,6 +123,7 @@ export class SqliteAdapter {
   private async close(): Promise<void> {
     await this.database?.close();
     this.database = null;
+    this.connection = null;
     this.workerLock?.release();
     this.workerLock = null;
   }
@@ -136,4 +146,8 @@ export class SqliteAdapter {
     const { default: Driver } = await loadPeer('better-sqlite3', () => import('better-sqlite3'));
     return (file, options) => new Driver(file, options);
   }
+}
+
+function versionsIn(db: BetterSqlite3.Database, sql: string): StoredVersion[] {
+  return db.prepare<[], StoredVersion>(sql).all();
 }

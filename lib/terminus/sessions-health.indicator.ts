@@ -1,0 +1,111 @@
+import { type HealthIndicatorResult, type HealthIndicatorService } from '@nestjs/terminus';
+import { checkInput } from '../common/check-input.js';
+import { Deadline } from '../common/deadline.js';
+import { errorType } from '../common/error-trace.js';
+import { type SessionSweeper } from '../maintenance/session-sweeper.service.js';
+import { type SessionsAdapter } from '../sessions.adapter.js';
+import { type TurnQueue } from '../turn/turn-queue.js';
+import { type TurnService } from '../turn/turn.service.js';
+import { type LaneHealth, lookAtLanes } from './lane-health.js';
+import { SessionsHealthOptions } from './sessions-health.options.js';
+
+type Status = 'up' | 'degraded' | 'down';
+/** Numbers and codes: what may be shown to whoever may ask for the health of the application. */
+type Part = { readonly status: Status } & Readonly<Record<string, number | string>>;
+
+/** What the indicator looks at. */
+export interface HealthSources {
+  readonly adapter: SessionsAdapter;
+  readonly queue: TurnQueue;
+  readonly turns: TurnService;
+  readonly sweeper: SessionSweeper;
+}
+
+/**
+ * Tells @nestjs/terminus whether this process can take and run turns (NST-20). Injectable with `SessionsHealthModule`.
+ *
+ * ```ts
+ * health.check([() => sessions.isHealthy('sessions')])
+ * ```
+ */
+export class SessionsHealthIndicator {
+  constructor(
+    private readonly indicators: HealthIndicatorService,
+    private readonly sources: () => HealthSources,
+  ) {}
+
+  /**
+   * Asks every part, each for `timeoutMs` at most. Down: the store or the queue does not answer, or migrations are pending;
+   * also too many stuck lanes, or a turn that waits for too long, where the options say how many and how long. Degraded (with
+   * Terminus 11 still up): lanes are stuck, or could not be looked at. Details are numbers and codes, without ids.
+   * @throws InvalidInputError for the options
+   */
+  async isHealthy<const Key extends string>(
+    key: Key,
+    options: SessionsHealthOptions = {},
+  ): Promise<HealthIndicatorResult<Key>> {
+    const checked = checkInput(SessionsHealthOptions, options, 'options');
+    const { timeoutMs = 1000 } = checked;
+    const { adapter, queue, turns, sweeper } = this.sources();
+    const [store, rings, migrations, lanes] = await Promise.all([
+      partOf(timeoutMs, 'down', () => adapter.ping()),
+      queue.ping && partOf(timeoutMs, 'down', () => queue.ping?.()),
+      adapter.pendingMigrations && partOf(timeoutMs, 'down', () => pendingIn(adapter)),
+      partOf(timeoutMs, isBounded(checked) ? 'down' : 'degraded', () => lanesOf(turns, checked)),
+    ]);
+    const { runs, skipped, failed } = sweeper.counts;
+    const parts = { store, ...(rings ? { queue: rings } : {}), ...(migrations ? { migrations } : {}), lanes };
+    return this.told(key, worst(Object.values(parts)), { ...parts, sweeps: { runs, skipped, failed } });
+  }
+
+  private told<Key extends string>(
+    key: Key,
+    status: Status,
+    details: Record<string, unknown>,
+  ): HealthIndicatorResult<Key> {
+    const indicator = this.indicators.check(key);
+    if (status === 'down') return indicator.down(details);
+    // Terminus 11 has no third state.
+    return status === 'degraded' && 'degraded' in indicator ? indicator.degraded(details) : indicator.up(details);
+  }
+}
+
+/** A part that does not answer, or fails, has this status. */
+async function partOf(
+  timeoutMs: number,
+  otherwise: Status,
+  ask: () => Promise<Part | void> | undefined,
+): Promise<Part> {
+  const startedAt = performance.now();
+  try {
+    const told = await new Deadline(timeoutMs).wait((async () => ask())());
+    return told ?? { status: 'up', ms: Math.round(performance.now() - startedAt) };
+  } catch (error) {
+    return { status: otherwise, error: errorType(error) };
+  }
+}
+
+async function pendingIn(adapter: SessionsAdapter): Promise<Part> {
+  const pending = (await adapter.pendingMigrations?.())?.length ?? 0;
+  return { status: pending > 0 ? 'down' : 'up', pending };
+}
+
+async function lanesOf(turns: TurnService, options: SessionsHealthOptions): Promise<Part> {
+  const health = await lookAtLanes(turns.lanes, options.stuckAfterMs ?? 60_000);
+  return { status: statusOf(health, options), ...health };
+}
+
+function statusOf({ stuck, oldestWaitMs }: LaneHealth, options: SessionsHealthOptions): Status {
+  const { maxStuckLanes = Infinity, maxWaitMs = Infinity } = options;
+  if (stuck > maxStuckLanes || oldestWaitMs > maxWaitMs) return 'down';
+  return stuck > 0 ? 'degraded' : 'up';
+}
+
+function isBounded({ maxStuckLanes, maxWaitMs }: SessionsHealthOptions): boolean {
+  return maxStuckLanes !== undefined || maxWaitMs !== undefined;
+}
+
+function worst(parts: readonly Part[]): Status {
+  const has = (status: Status): boolean => parts.some((part) => part.status === status);
+  return has('down') ? 'down' : has('degraded') ? 'degraded' : 'up';
+}

@@ -1,0 +1,45 @@
+import { Module } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { loadPeer } from '../common/load-peer.js';
+import { findProvider, lazily } from '../common/nest-providers.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { SessionSweeper } from '../maintenance/session-sweeper.service.js';
+import { type SessionsAdapter } from '../sessions.adapter.js';
+import { SESSIONS_ADAPTER, TURN_QUEUE } from '../sessions.tokens.js';
+import { type TurnQueue } from '../turn/turn-queue.js';
+import { TurnService } from '../turn/turn.service.js';
+import { type HealthSources, SessionsHealthIndicator } from './sessions-health.indicator.js';
+
+/**
+ * Provides {@link SessionsHealthIndicator}, wherever in the application `SessionsModule.forRoot` is imported.
+ * @throws SessionsConfigurationError at the start without @nestjs/terminus; at the first check without SessionsModule
+ */
+@Module({
+  providers: [
+    {
+      provide: SessionsHealthIndicator,
+      inject: [ModuleRef],
+      useFactory: async (moduleRef: ModuleRef) => {
+        const { HealthIndicatorService } = await loadPeer('@nestjs/terminus', () => import('@nestjs/terminus'));
+        return new SessionsHealthIndicator(
+          new HealthIndicatorService(),
+          lazily(() => sourcesIn(moduleRef)),
+        );
+      },
+    },
+  ],
+  exports: [SessionsHealthIndicator],
+})
+export class SessionsHealthModule {}
+
+/** Not before the application is there: its store is opened while it starts. */
+function sourcesIn(moduleRef: ModuleRef): HealthSources {
+  const adapter = findProvider<SessionsAdapter>(moduleRef, SESSIONS_ADAPTER);
+  const queue = findProvider<TurnQueue>(moduleRef, TURN_QUEUE);
+  const turns = findProvider(moduleRef, TurnService);
+  const sweeper = findProvider(moduleRef, SessionSweeper);
+  if (adapter && queue && turns && sweeper) return { adapter, queue, turns, sweeper };
+  throw new SessionsConfigurationError(
+    'SessionsHealthModule: the application has no SessionsModule. Import SessionsModule.forRoot() or forRootAsync() once.',
+  );
+}

@@ -186,6 +186,27 @@ describe('the optional parts', () => {
     expect(output).toBe('seven\n');
   });
 
+  it('NST-20 without @nestjs/terminus the health module says which command installs it', async () => {
+    const output = await run(
+      `
+      import 'reflect-metadata';
+      import { NestFactory } from '@nestjs/core';
+      import { SessionsConfigurationError, SessionsModule } from 'nestjs-agent-sessions';
+      import { SessionsHealthModule } from 'nestjs-agent-sessions/terminus';
+      class AppModule {}
+      const root = { module: AppModule, imports: [SessionsModule.forRoot({}), SessionsHealthModule] };
+      const start = NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
+      const error = await start.then(() => null, (error) => error);
+      console.log(error instanceof SessionsConfigurationError, error.message);
+      `,
+      { cwd: installationWithout('@nestjs/terminus') },
+    );
+
+    expect(output).toBe(
+      'true The package @nestjs/terminus is needed here and is not installed. Run: npm install @nestjs/terminus\n',
+    );
+  });
+
   it('NST-04 NST-26 the testing module needs @nestjs/testing when it is created; the rest of /testing does without', async () => {
     const output = await run(
       `

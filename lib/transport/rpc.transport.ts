@@ -7,7 +7,7 @@ export const rpcTransport: Transport = {
   sessionAt: 'data:sessionId',
   turnAt: 'data:turnId',
 
-  parts: (host) => ({ data: host.switchToRpc().getData<unknown>() }),
+  parts: (host) => ({ data: host.switchToRpc().getData<unknown>() ?? {} }),
 
   // Who sent it is a matter of each broker, or of each application.
   user: () => undefined,

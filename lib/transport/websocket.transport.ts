@@ -17,7 +17,7 @@ export const websocketTransport: Transport = {
 
   parts(host) {
     const { handshake } = clientOf(host);
-    return { data: host.switchToWs().getData<unknown>(), header: handshake?.headers, query: handshake?.query };
+    return { data: host.switchToWs().getData<unknown>() ?? {}, header: handshake?.headers, query: handshake?.query };
   },
 
   user(host) {

@@ -19,6 +19,10 @@ export interface Call {
   readonly sessionId?: string;
   readonly turnId?: string;
   readonly data?: Readonly<Record<string, unknown>>;
+  /** WebSocket: instead of all data. */
+  readonly payload?: unknown;
+  /** WebSocket: headers of the handshake. Calls with the same ones share a socket. */
+  readonly handshake?: Readonly<Record<string, string>>;
 }
 
 /** What the client got: the handler's result, or an error. */
@@ -84,10 +88,14 @@ export const TRANSPORTS: readonly TestedTransport[] = [
       const url = await listening(app);
       const sockets = new Map<string, Socket>();
       const ask = async (handler: string, call: Call = {}): Promise<Reply> => {
-        const socket = cached(sockets, call.user, (headers) => io(url, { extraHeaders: headers, forceNew: true }));
+        const socket = cached(sockets, call, (headers) => io(url, { extraHeaders: headers, forceNew: true }));
         return new Promise((resolve) => {
           socket.once('exception', (error: Record<string, unknown>) => resolve({ error }));
-          socket.emit(handler, payloadOf(call), (ok: unknown) => resolve({ ok }));
+          socket.emit(
+            handler,
+            ...('payload' in call && call.payload === undefined ? [] : [messageOf(call)]),
+            (ok: unknown) => resolve({ ok }),
+          );
         });
       };
       const close = async (): Promise<void> => {
@@ -106,8 +114,8 @@ export const TRANSPORTS: readonly TestedTransport[] = [
       const url = await listening(app);
       const sockets = new Map<string, Promise<PlainSocket>>();
       const ask = async (handler: string, call: Call = {}): Promise<Reply> => {
-        const socket = await cached(sockets, call.user, (headers) => PlainSocket.open(url, headers));
-        const answer = await socket.ask({ event: handler, data: payloadOf(call) });
+        const socket = await cached(sockets, call, (headers) => PlainSocket.open(url, headers));
+        const answer = await socket.ask({ event: handler, data: messageOf(call) });
         return answer.event === 'exception' ? { error: answer.data as Record<string, unknown> } : { ok: answer };
       };
       return { app, ask, close: () => app.close() };
@@ -209,6 +217,10 @@ function post(url: string, { user, sessionId }: Call, body: unknown = {}): Promi
   });
 }
 
+function messageOf(call: Call): unknown {
+  return 'payload' in call ? call.payload : payloadOf(call);
+}
+
 function payloadOf({ sessionId, turnId, data }: Call): Record<string, unknown> {
   return { ...data, ...(sessionId === undefined ? {} : { sessionId }), ...(turnId === undefined ? {} : { turnId }) };
 }
@@ -217,10 +229,10 @@ function userHeader(user: string | undefined): Record<string, string> {
   return user === undefined ? {} : { 'x-user-id': user };
 }
 
-/** One socket for each user. */
-function cached<T>(known: Map<string, T>, user: string | undefined, open: (headers: Record<string, string>) => T): T {
-  const key = user ?? '';
-  const socket = known.get(key) ?? open(userHeader(user));
+function cached<T>(known: Map<string, T>, { user, handshake }: Call, open: (headers: Record<string, string>) => T): T {
+  const headers = { ...userHeader(user), ...handshake };
+  const key = JSON.stringify(headers);
+  const socket = known.get(key) ?? open(headers);
   known.set(key, socket);
   return socket;
 }

@@ -1,0 +1,161 @@
+import 'reflect-metadata';
+import { type Server } from 'node:http';
+import { Controller, type INestApplication, ImATeapotException, Post, UseGuards } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { jest } from '@jest/globals';
+import {
+  defineStepPlan,
+  memoryAdapter,
+  OrchestrationState,
+  OrchestrationStateManager,
+  RequireTool,
+  SessionGuard,
+  type SessionsAdapter,
+  SessionsModule,
+  SessionStore,
+  StoreUnavailableError,
+  ToolGuard,
+  UseSession,
+} from 'nestjs-agent-sessions';
+import { concat, type Observable, of, throwError } from 'rxjs';
+import request from 'supertest';
+
+const SALES = defineStepPlan({ agent: 'sales', steps: [{ name: 'selling', isDefault: true }] });
+const SUPPORT = defineStepPlan({
+  agent: 'support',
+  steps: [{ name: 'helping', isDefault: true, sequence: ['look', 'answer'] }],
+});
+
+@Controller()
+@UseGuards(SessionGuard, ToolGuard)
+@UseSession()
+@RequireTool({ tool: 'search', agent: SALES })
+class ToolsController {
+  @Post('class')
+  ofClass(): string {
+    return 'found';
+  }
+
+  @Post('handler')
+  @RequireTool({ tool: 'look', agent: 'support' })
+  ofHandler(): string {
+    return 'seen';
+  }
+
+  @Post('unrecorded')
+  @RequireTool({ tool: 'search', agent: 'sales', record: false })
+  unrecorded(): string {
+    return 'found';
+  }
+
+  @Post('stream')
+  stream(): Observable<string> {
+    return of('first', 'last');
+  }
+
+  @Post('torn-stream')
+  tornStream(): Observable<string> {
+    return concat(
+      of('first'),
+      throwError(() => new ImATeapotException()),
+    );
+  }
+
+  @Post('teapot')
+  teapot(): never {
+    throw new ImATeapotException();
+  }
+
+  @Post('state')
+  @RequireTool({ tool: 'look', agent: SUPPORT })
+  state(@OrchestrationState({ agent: 'support' }) state: OrchestrationState | undefined): object {
+    return { index: state?.sequenceIndex ?? null };
+  }
+}
+
+describe('what @RequireTool records', () => {
+  let app: INestApplication;
+  let adapter: SessionsAdapter;
+  let states: OrchestrationStateManager;
+  let sessionId: string;
+
+  beforeAll(async () => {
+    adapter = memoryAdapter();
+    const module = await Test.createTestingModule({
+      imports: [
+        SessionsModule.forRoot({ adapter, sweep: false, principal: () => ({ userId: 'ann' }) }),
+        SessionsModule.forFeature([SALES, SUPPORT]),
+      ],
+      controllers: [ToolsController],
+    }).compile();
+    app = module.createNestApplication({ logger: false });
+    await app.init();
+    states = app.get(OrchestrationStateManager);
+  });
+
+  beforeEach(async () => {
+    ({ id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' }));
+  });
+
+  afterEach(() => jest.restoreAllMocks());
+
+  afterAll(() => app.close());
+
+  const post = (path: string): request.Test =>
+    request(app.getHttpServer() as Server)
+      .post(`/${path}`)
+      .set('x-session-id', sessionId);
+
+  async function usesOf(agent: string): Promise<string[]> {
+    const state = await states.of(agent).getState(sessionId);
+    return state?.toolHistory.map(({ tool, outcome }) => `${tool} ${outcome}`) ?? [];
+  }
+
+  it('NST-14 on a class it holds for its handlers; on a handler it replaces the class’s, and counts once', async () => {
+    await post('class').expect(201);
+    await post('handler').expect(201);
+
+    expect(await usesOf('sales')).toEqual(['search succeeded']);
+    expect(await usesOf('support')).toEqual(['look succeeded']);
+    await post('handler').expect(403);
+  });
+
+  it('NST-14 record: false leaves it to the handler', async () => {
+    await post('unrecorded').expect(201);
+
+    expect(await usesOf('sales')).toEqual([]);
+  });
+
+  it.each([
+    ['stream', 201, 'succeeded'],
+    ['torn-stream', 418, 'succeeded'],
+    ['teapot', 418, 'failed'],
+  ])('NST-14 the first that comes of a handler says whether it succeeded: %s', async (path, status, outcome) => {
+    await post(path).expect(status);
+
+    expect(await usesOf('sales')).toEqual([`search ${outcome}`]);
+  });
+
+  it('NST-14 a use that cannot be recorded is an error, though the handler has run', async () => {
+    jest.spyOn(adapter.state, 'append').mockRejectedValue(new StoreUnavailableError('away'));
+
+    const answer = await post('class').expect(503);
+
+    expect(answer.body).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  });
+
+  it('NST-14 what the handler threw matters more than that it could not be recorded, which is logged', async () => {
+    const errors: string[] = [];
+    app.useLogger({ log: () => {}, warn: () => {}, error: (text: unknown) => void errors.push(String(text)) });
+    jest.spyOn(adapter.state, 'append').mockRejectedValue(new StoreUnavailableError('away'));
+
+    await post('teapot').expect(418);
+
+    expect(errors).toEqual([expect.stringContaining('STORE_UNAVAILABLE')]);
+  });
+
+  it('NST-13 @OrchestrationState is of the agent that it is told, as it was before the handler', async () => {
+    expect((await post('state').expect(201)).body).toEqual({ index: null });
+    expect(await usesOf('support')).toEqual(['look succeeded']);
+  });
+});

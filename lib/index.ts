@@ -290,7 +290,7 @@ export { type TokenCounter } from './conversation/token-counter.js';
 // Guards, decorators and errors of every transport
 export { SessionIdMissingError, UnauthenticatedError } from './transport/transport.errors.js';
 export { type IdSource } from './transport/id-source.js';
-export { type Principal, type PrincipalResolver } from './transport/principal.js';
+export { type Principal, type PrincipalResolver, signedInUser } from './transport/principal.js';
 export {
   AllowAnonymousSession,
   CurrentSession,

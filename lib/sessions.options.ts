@@ -239,7 +239,7 @@ export class SessionsModuleOptions {
   @Must(isMethod, 'must be a function that returns the number of tokens of a text.')
   tokenCounter?: TokenCounter;
 
-  /** Who a request speaks for. Default: `request.user?.id` and `request.user?.workspaceId`. */
+  /** Who a request or a message speaks for. Default: `signedInUser`, which asks what the application's authentication left. */
   @Optional()
   @Must(isMethod, 'must be a function of the execution context.')
   principal?: PrincipalResolver;

@@ -15,6 +15,7 @@ import {
 import { type Observable } from 'rxjs';
 import {
   CurrentSession,
+  CurrentTurn,
   InjectOrchestrator,
   type Message,
   OrchestratorHandle,
@@ -78,7 +79,7 @@ export class ChatController {
     });
   }
 
-  /** Answers at once; what becomes of the turn is at `turns/:id/events`. */
+  /** Answers at once; what becomes of the turn is at `turns/:turnId/events`. */
   @Post('turns/submit')
   @HttpCode(202)
   @UseSession({ touch: false })
@@ -87,17 +88,10 @@ export class ChatController {
   }
 
   /** The answer word by word, for an EventSource: it connects again by itself and goes on where it was. */
-  @Sse('turns/:id/events')
+  @Sse('turns/:turnId/events')
   @UseSession({ touch: false })
-  async events(
-    @CurrentSession() session: Session,
-    @Param('id') id: string,
-    @Headers('last-event-id') after?: string,
-  ): Promise<Observable<TurnEventMessage>> {
-    const turn = await this.turns.get(id);
-    // Only those of the session that the guard has let in; others' turns look like unknown ones.
-    if (turn?.sessionId !== session.id) throw new TurnNotFoundError(id);
-    return this.turns.events(id, { after });
+  events(@CurrentTurn() turn: Turn, @Headers('last-event-id') after?: string): Promise<Observable<TurnEventMessage>> {
+    return this.turns.events(turn.id, { after });
   }
 
   @Get('turns/:id')

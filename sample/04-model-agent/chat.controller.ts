@@ -1,19 +1,7 @@
-import {
-  Body,
-  Controller,
-  Get,
-  Headers,
-  HttpCode,
-  Inject,
-  Param,
-  Post,
-  Query,
-  Req,
-  Sse,
-  UseGuards,
-} from '@nestjs/common';
+import { Body, Controller, Get, Headers, HttpCode, Inject, Post, Query, Req, Sse, UseGuards } from '@nestjs/common';
 import {
   CurrentSession,
+  CurrentTurn,
   InjectOrchestrator,
   type Message,
   OrchestratorHandle,
@@ -24,7 +12,6 @@ import {
   SessionStore,
   type Turn,
   type TurnEventMessage,
-  TurnNotFoundError,
   type TurnResult,
   TurnService,
   UnauthenticatedError,
@@ -58,7 +45,7 @@ export class ChatController {
     return this.agent.execute(input, { sessionId });
   }
 
-  /** Answers at once; the words come from `turns/:id/events`. */
+  /** Answers at once; the words come from `turns/:turnId/events`. */
   @Post('turns/submit')
   @HttpCode(202)
   @UseSession({ touch: false })
@@ -68,32 +55,25 @@ export class ChatController {
   }
 
   /** Events `delta` and `tool`; then `settled`. */
-  @Sse('turns/:id/events')
+  @Sse('turns/:turnId/events')
   @UseSession({ touch: false })
-  async events(
-    @CurrentSession() session: Session,
-    @Param('id') id: string,
-    @Headers('last-event-id') after?: string,
-  ): Promise<Observable<TurnEventMessage>> {
-    await this.turnOf(session, id);
-    return this.turns.events(id, { after });
+  events(@CurrentTurn() turn: Turn, @Headers('last-event-id') after?: string): Promise<Observable<TurnEventMessage>> {
+    return this.turns.events(turn.id, { after });
   }
 
   /** The button that stops an answer; the model's connection is closed with it. */
-  @Post('turns/:id/cancel')
+  @Post('turns/:turnId/cancel')
   @HttpCode(202)
   @UseSession({ touch: false })
-  async cancel(@CurrentSession() session: Session, @Param('id') id: string): Promise<object> {
-    await this.turnOf(session, id);
+  async cancel(@CurrentTurn() { id }: Turn): Promise<object> {
     await this.turns.cancel(id);
     return { id };
   }
 
   /** What is known of how the turn was answered. */
-  @Get('turns/:id')
+  @Get('turns/:turnId')
   @UseSession({ touch: false })
-  async turn(@CurrentSession() session: Session, @Param('id') id: string): Promise<object> {
-    const { status, turnIndex, reply, report } = await this.turnOf(session, id);
+  turn(@CurrentTurn() { id, status, turnIndex, reply, report }: Turn): object {
     return { id, status, turnIndex, reply: reply?.text ?? null, report };
   }
 
@@ -101,12 +81,5 @@ export class ChatController {
   @UseSession({ touch: false })
   messages(@CurrentSession() { id: sessionId }: Session, @Query() page: PageDto): Promise<Message[]> {
     return this.store.conversations.page(sessionId, { ...page });
-  }
-
-  private async turnOf(session: Session, id: string): Promise<Turn> {
-    const turn = await this.turns.get(id);
-    // Somebody else's turn and an unknown one look the same.
-    if (turn?.sessionId !== session.id) throw new TurnNotFoundError(id);
-    return turn;
   }
 }

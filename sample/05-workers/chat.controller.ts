@@ -1,6 +1,7 @@
-import { Body, Controller, Get, HttpCode, Inject, Param, Post, Query, Req, UseGuards } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Inject, Post, Query, Req, UseGuards } from '@nestjs/common';
 import {
   CurrentSession,
+  CurrentTurn,
   InjectOrchestrator,
   type Message,
   OrchestratorHandle,
@@ -9,7 +10,7 @@ import {
   SessionGuard,
   type SessionsAdapter,
   SessionStore,
-  TurnNotFoundError,
+  type Turn,
   type TurnResult,
   TurnService,
   UnauthenticatedError,
@@ -61,12 +62,10 @@ export class ChatController {
     return turns.map((turn) => toView(turn, note));
   }
 
-  @Get('turns/:id')
+  @Get('turns/:turnId')
   @UseSession({ touch: false })
-  async turn(@CurrentSession() { id: sessionId }: Session, @Param('id') id: string): Promise<TurnView> {
-    const [note, turn] = await Promise.all([this.notes.read(sessionId), this.turns.get(id)]);
-    if (turn?.sessionId !== sessionId) throw new TurnNotFoundError(id);
-    return toView(turn, note);
+  async turn(@CurrentTurn() turn: Turn): Promise<TurnView> {
+    return toView(turn, await this.notes.read(turn.sessionId));
   }
 
   @Get('messages')

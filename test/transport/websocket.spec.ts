@@ -31,6 +31,12 @@ class TextGateway {
     return { id };
   }
 
+  @SubscribeMessage('inherited')
+  @UseSession({ from: 'data:constructor' })
+  inherited(@SessionId() id: string): object {
+    return { id };
+  }
+
   @SubscribeMessage('byParam')
   @UseSession({ from: 'param:id' })
   byParam(@SessionId() id: string): object {
@@ -83,6 +89,10 @@ describe.each(PLATFORMS)('sessions in $name', ({ start }) => {
       expect(await asAnn('chat', { payload })).toMatchObject({ error: { code: 'SESSION_ID_MISSING' } });
     },
   );
+
+  it('NST-10 what every object has is no field of the payload', async () => {
+    expect(await asAnn('inherited', {})).toMatchObject({ error: { code: 'SESSION_ID_MISSING' } });
+  });
 
   it('NST-11 nobody is signed in by what a payload says', async () => {
     const sessionId = await annsSession();

@@ -12,7 +12,10 @@ const OPTIONAL = [
   'bullmq',
   'better-sqlite3',
   'gpt-tokenizer',
+  '@nestjs/graphql',
+  '@nestjs/microservices',
   '@nestjs/terminus',
+  '@nestjs/websockets',
   '@nestjs/swagger',
   '@nestjs/testing',
 ];

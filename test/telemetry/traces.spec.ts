@@ -124,6 +124,8 @@ describe('spans (NST-21)', () => {
     expect(waits.map(({ attributes }) => attributes['agent_sessions.wait.outcome'])).toEqual(['parked', 'received']);
     expect(new Set([...attempts, ...waits].map((span) => span.spanContext().traceId)).size).toBe(1);
     expect(await recorded.text()).not.toContain('boss');
+    // It waited for its first attempt alone.
+    expect(await recorded.points('agent_sessions.lane.wait.duration')).toMatchObject([{ value: 1 }]);
   });
 
   it('NST-21 what fails for good says so by its code; what was submitted twice says that', async () => {

@@ -51,6 +51,11 @@ export {
 } from './session/session-events.js';
 export { type SessionPage, SessionStore, type SessionStoreSettings } from './session/session-store.service.js';
 
+// Records
+export { type RecordsOf } from './records/records-of.js';
+export { type SessionRecord } from './records/session-record.js';
+export { type ErasedRecords, SessionRecords } from './records/session-records.service.js';
+
 // Turns
 export { DrainOptions, LaneListQuery, type LaneScope } from './turn/lane.inputs.js';
 export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery } from './turn/lane.js';

@@ -56,6 +56,8 @@ const PORTS = {
     'saveStep',
     'get',
     'list',
+    'steps',
+    'signals',
     'control',
     'clear',
     'lane',
@@ -65,9 +67,9 @@ const PORTS = {
   ],
   hints: ['subscribe'],
   events: ['append', 'read', 'last', 'deleteExpired'],
-  checkpoints: ['load', 'append', 'history', 'list', 'prune', 'delete'],
+  checkpoints: ['load', 'append', 'history', 'list', 'orchestrators', 'prune', 'delete'],
   conversations: ['append', 'window', 'page', 'sessions'],
-  state: ['get', 'set', 'append', 'delete', 'deleteExpired', 'evictIdle', 'list', 'count', 'reset'],
+  state: ['get', 'set', 'append', 'delete', 'deleteExpired', 'evictIdle', 'list', 'count', 'namespaces', 'reset'],
   leases: ['acquire', 'renew', 'release'],
 } as const satisfies { [Port in keyof SessionsAdapter]?: readonly (keyof SessionsAdapter[Port])[] };
 

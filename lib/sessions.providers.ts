@@ -31,6 +31,7 @@ import { OrchestratorRunner } from './orchestrator/orchestrator-runner.js';
 import { TimeTravel } from './orchestrator/time-travel.js';
 import { TurnCommands } from './orchestrator/turn-commands.js';
 import { TurnContextFactory } from './orchestrator/turn-context.js';
+import { SessionRecords } from './records/session-records.service.js';
 import { silentQueue } from './queue/in-process/silent-queue.js';
 import { AffinityResolver, defaultAffinityResolver } from './session/affinity-resolver.js';
 import { SessionEvents } from './session/session-events.js';
@@ -75,6 +76,7 @@ const SUMMARY_TIMEOUT_MS = 900_000;
 export const PUBLIC_TOKENS = [
   SessionStore,
   SessionEvents,
+  SessionRecords,
   TurnService,
   OrchestrationStateManager,
   StepSequencer,
@@ -301,6 +303,11 @@ export const SESSIONS_PROVIDERS: Provider[] = [
       sessions,
       foreignSessions: !isAtomic(adapter.sessions),
     }),
+  ),
+  provide(
+    SessionRecords,
+    [SessionStore, SESSIONS_ADAPTER],
+    (...parts: ConstructorParameters<typeof SessionRecords>) => new SessionRecords(...parts),
   ),
   provide(TurnService, [TurnRuntime], (runtime: TurnRuntime) => new TurnService(runtime)),
   provide(

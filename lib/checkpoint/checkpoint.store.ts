@@ -24,6 +24,8 @@ export abstract class CheckpointStore {
   abstract history(orchestrator: string, sessionId: string, page?: CheckpointPage): Promise<Checkpoint[]>;
   /** Ids of the sessions that have checkpoints of an orchestrator and begin with `prefix`, in ascending order; default 100. */
   abstract list(orchestrator: string, page?: { prefix?: string; after?: string; limit?: number }): Promise<string[]>;
+  /** Names of the orchestrators that have checkpoints in a session, in any order. */
+  abstract orchestrators(sessionId: string): Promise<string[]>;
   /** Removes all but the latest `keep`. @returns how many went */
   abstract prune(orchestrator: string, sessionId: string, keep: number): Promise<number>;
   abstract delete(orchestrator: string, sessionId: string): Promise<void>;

@@ -21,6 +21,9 @@ const EVALUATE = '\u007fevaluate';
 /** What the cut may leave of a surrogate pair. */
 const HALF_A_PAIR = /[\uD800-\uDBFF]$/;
 
+const ITERATION = -1;
+const ITERATION_NAME = 'iteration ';
+
 /** An iteration that is over: all that a later attempt needs to go on after it. */
 export interface Iteration extends IterationReport {
   readonly outcomes: readonly IntentOutcome[];
@@ -215,10 +218,15 @@ export function storedIterations(definition: OrchestratorDefinition, memo: TurnS
   }
 }
 
+/** Whether a turn keeps under it what an iteration did. */
+export function isIterationStep({ name, occurrence }: StepKey): boolean {
+  return occurrence === ITERATION && name.startsWith(ITERATION_NAME);
+}
+
 /**
  * No step of a handler has this occurrence. What an iteration did to the state is in the shape of who made it: another version
  * or structure of the orchestrator makes it again, with the results of its steps.
  */
 function iterationKey(iteration: number, { version, signature }: OrchestratorDefinition): StepKey {
-  return { iteration, intent: version, name: `iteration ${signature}`, occurrence: -1 };
+  return { iteration, intent: version, name: `${ITERATION_NAME}${signature}`, occurrence: ITERATION };
 }

@@ -141,8 +141,8 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
   }
 
   /** A foreign store has no tombstones; the rest of the data has. */
-  async erase(sessionId: string): Promise<void> {
-    await this.adapter.delete(sessionId);
+  erase(sessionId: string): Promise<boolean> {
+    return this.delete(sessionId);
   }
 
   private async change(sessionId: string, change: (session: Session) => Session): Promise<SessionChange> {

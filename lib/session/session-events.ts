@@ -19,7 +19,7 @@ export type SessionEvent =
       readonly previousState: SessionState;
       readonly cause: 'requested' | 'idle' | 'lifetime' | 'revoked';
     }
-  | { readonly type: 'deleted'; readonly sessionId: string; readonly cause: 'requested' | 'retention' }
+  | { readonly type: 'deleted'; readonly sessionId: string; readonly cause: 'requested' | 'retention' | 'erased' }
   | { readonly type: 'surface-attached'; readonly session: Session; readonly surfaceId: string }
   | {
       readonly type: 'surface-detached';

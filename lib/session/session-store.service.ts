@@ -110,13 +110,16 @@ export class SessionStore {
     return this.adapter.fetchById(sessionId);
   }
 
-  /** The sessions that match, the most recently active first; at most `limit`, default 50 (SES-04). */
+  /**
+   * The sessions that match, the most recently active first; at most `limit`, default 50 (SES-04). Those of every workspace, unless the
+   * query names one (NST-24).
+   */
   async find(query: SessionQuery = {}): Promise<Session[]> {
     const checked = checkQuery(query);
     return checked.limit === 0 ? [] : this.adapter.fetchMany(checked);
   }
 
-  /** As `find`, with the cursor of the page that follows. */
+  /** As `find`, also in every workspace, with the cursor of the page that follows. */
   async page(query: SessionQuery = {}): Promise<SessionPage> {
     const checked = checkQuery(query);
     const { limit = DEFAULT_LIMIT } = checked;
@@ -132,7 +135,7 @@ export class SessionStore {
     return session.state === 'expired' || isOverdue(session, new Date().toISOString(), this.maxLifetimeMs);
   }
 
-  /** How many sessions match, whatever the limit. */
+  /** How many sessions match, in every workspace unless the query names one, whatever the limit. */
   async count(query: SessionQuery = {}): Promise<number> {
     return this.adapter.count(checkQuery(query));
   }
@@ -230,6 +233,18 @@ export class SessionStore {
     assertId(sessionId, 'sessionId');
     const deleted = await this.adapter.delete(sessionId);
     if (deleted) this.events.emit({ type: 'deleted', sessionId, cause: 'requested' });
+  }
+
+  /**
+   * As `delete`, and for good: the id is never accepted again, and whatever still comes for it is refused (NST-25). Over a store
+   * of your own without `erase` it is a `delete`.
+   * @returns whether there was a session
+   */
+  async erase(sessionId: string): Promise<boolean> {
+    assertId(sessionId, 'sessionId');
+    const erased = await this.adapter.erase(sessionId);
+    if (erased) this.events.emit({ type: 'deleted', sessionId, cause: 'erased' });
+    return erased;
   }
 
   /**

@@ -38,7 +38,7 @@ export class SessionQuery {
   @MustBeName()
   userId?: string;
 
-  /** `null`: sessions that belong to no workspace. */
+  /** `null`: sessions that belong to no workspace. Left out: those of every workspace. */
   @Optional()
   @Must((value) => value === null || isName(value), NAME_RULE)
   workspaceId?: string | null;

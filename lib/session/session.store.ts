@@ -63,8 +63,11 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
   count(query: SessionQuery): Promise<number>;
   /** @returns whether there was a session to remove */
   delete(sessionId: string): Promise<boolean>;
-  /** As delete, and leaves a tombstone: the id is never accepted again, and late writes are refused. */
-  erase(sessionId: string): Promise<void>;
+  /**
+   * As delete, and leaves a tombstone: the id is never accepted again, and late writes are refused.
+   * @returns whether there was a session to remove
+   */
+  erase(sessionId: string): Promise<boolean>;
 }
 
 /** A new session, or the one that was adopted. */

@@ -154,6 +154,8 @@ export interface StateStore extends DocumentStore {
   /** Those of one session by scope, then key, in the order of their UTF-8 bytes. Costs the page. */
   list(query: StateQuery): Promise<StateEntry[]>;
   count(selection: StateSelection): Promise<number>;
+  /** Namespaces in which a session has documents, in any order; perhaps also those whose documents have all expired. */
+  namespaces(sessionId: string): Promise<string[]>;
   /**
    * Clears namespaces of one session in one commit, and begins an epoch of them: what a turn that began before writes to them is
    * refused from then on, see TurnLedger.settle. The epoch is kept, and the head written, only where there has been a turn: nothing

@@ -142,11 +142,14 @@ export class TurnAttempt {
     this.abort({ why: 'shutdown' });
   }
 
-  /** Looks whether somebody cancelled the turn: called on a hint that it changed. */
+  /** Looks whether somebody cancelled the turn, or removed it with its session: called on a hint that it changed. */
   async checkCancelled(): Promise<void> {
     if (this.over || this.stop) return;
-    const turn = await this.runtime.ledger.get(this.claimed.turn.id).catch(() => null);
-    if (turn?.cancelMode) this.abort({ why: 'cancelled', mode: turn.cancelMode });
+    const { sessionId, turnId, fence } = this.claimed.hold;
+    // While the store is away the turn is ours.
+    const turn = await this.runtime.ledger.get(turnId).catch(() => undefined);
+    if (turn === null) this.abort({ why: 'lost', error: new TurnFencedError(sessionId, turnId, fence) });
+    else if (turn?.cancelMode) this.abort({ why: 'cancelled', mode: turn.cancelMode });
   }
 
   private execute(): Promise<TurnSettlement | Parked> {

@@ -129,6 +129,12 @@ export interface TurnWait {
   readonly timeoutMs?: number;
 }
 
+/** The payload that counts of a signal's name. */
+export interface StoredSignal {
+  readonly name: string;
+  readonly payload: JsonValue;
+}
+
 export interface SignalledTurn {
   readonly turn: Turn;
   /** False when the name was signalled before: the first payload stays. */
@@ -227,6 +233,10 @@ export interface TurnLedger {
   get(turnId: string): Promise<Turn | null>;
   /** In the order of the lane. */
   list(query: TurnQuery): Promise<Turn[]>;
+  /** What a turn stored of its steps, in any order. An unknown turn has none. */
+  steps(turnId: string): Promise<StoredStep[]>;
+  /** What was signalled to a turn, in any order. An unknown turn has none. */
+  signals(turnId: string): Promise<StoredSignal[]>;
   /**
    * Pauses, drains or opens a lane, or all of them. Once it has returned, no claim of a lane that it paused succeeds, and
    * nothing is accepted by one that drains; of all lanes: none that begins then. A lane that is opened is offered again.

@@ -19,6 +19,7 @@ export const checkpointsPort = (store: Store): CheckpointStore => ({
   history: (orchestrator, sessionId, page) =>
     store.read(() => history(store, orchestrator, sessionId, page?.before, page?.limit)),
   list: (orchestrator, page) => store.read(() => sessionsWith(store, orchestrator, page)),
+  orchestrators: (sessionId) => store.read(() => orchestratorsOf(store, sessionId)),
   prune: (orchestrator, sessionId, keep) => store.commit(() => prune(store, orchestrator, sessionId, keep)),
   delete: (orchestrator, sessionId) => store.commit(() => void prune(store, orchestrator, sessionId, 0)),
 });
@@ -69,6 +70,16 @@ function sessionsWith(store: Store, orchestrator: string, { prefix = '', after =
     if (sessionId === undefined || !sessionId.startsWith(prefix)) break;
     found.push(sessionId);
     from = [orchestrator, sessionId, Infinity];
+  }
+  return found;
+}
+
+/** Goes from one orchestrator to the next, past the checkpoints of each. */
+function orchestratorsOf(store: Store, sessionId: string): string[] {
+  const found: string[] = [];
+  for (let next = store.checkpoints.first('session', [sessionId]); next;) {
+    found.push(next.orchestrator);
+    next = store.checkpoints.first('session', [sessionId], [sessionId, next.orchestrator, Infinity]);
   }
   return found;
 }

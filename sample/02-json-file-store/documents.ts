@@ -50,6 +50,7 @@ export const documentsPort = (store: Store): StateStore => ({
       return entries;
     }),
   count: (selection) => store.read(() => [...live(store, selection)].length),
+  namespaces: (sessionId) => store.read(() => namespacesOf(store, sessionId)),
   reset: (reset) => store.commit(() => resetState(store, reset)),
   deleteExpired: (limit) =>
     store.commit(() => {
@@ -137,4 +138,18 @@ export function put(
 ): StateDocument {
   const times = { accessedAt: store.time(), expiresAt: ttlMs === undefined ? undefined : store.time(ttlMs) };
   return store.documents.put({ address, document: { value, batches, version, createdAt, ...times } }).document;
+}
+
+/** Behind every place of a namespace: places are hexadecimal. */
+const BEYOND = '~';
+
+/** Goes from one namespace to the next, past the documents in each. */
+function namespacesOf(store: Store, sessionId: string): string[] {
+  const found: string[] = [];
+  for (let next = store.documents.first('session', [sessionId]); next;) {
+    const { namespace } = next.address;
+    found.push(namespace);
+    next = store.documents.first('session', [sessionId], [sessionId, namespace, BEYOND]);
+  }
+  return found;
 }

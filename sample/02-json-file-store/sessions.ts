@@ -38,8 +38,8 @@ export const sessionsPort = (store: Store): AtomicSessionStoreAdapter => {
     delete: (id) => store.commit(() => removeSession(store, id)),
     erase: (id) =>
       store.commit(() => {
-        removeSession(store, id);
         store.erased.put({ sessionId: id });
+        return removeSession(store, id);
       }),
 
     fetchById: (id) => store.read(() => store.sessions.get(id) ?? null),

@@ -38,6 +38,9 @@ export const turnsPort = (store: Store): TurnLedger => ({
   cancel: (turnId, mode) => store.commit(() => cancel(store, turnId, mode)),
   get: (turnId) => store.read(() => store.turns.get(turnId)?.turn ?? null),
   list: (query) => store.read(() => list(store, query)),
+  steps: (turnId) => store.read(() => [...store.steps.by('turn', [turnId])].map(({ step }) => step)),
+  signals: (turnId) =>
+    store.read(() => [...store.signals.by('turn', [turnId])].map(({ name, payload }) => ({ name, payload }))),
   control: (control) => store.commit(() => controlLane(store, control)),
   clear: (sessionId) => store.commit(() => cancelParked(store, sessionId)),
   lane: (sessionId) => store.read(() => laneOf(store, sessionId)),

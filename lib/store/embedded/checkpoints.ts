@@ -39,6 +39,10 @@ export class EmbeddedCheckpoints extends CheckpointStore {
     return this.db.read((tx) => tx.checkpoints.sessions(orchestrator, prefix, after, limit));
   }
 
+  orchestrators(sessionId: string): Promise<string[]> {
+    return this.db.read((tx) => tx.checkpoints.orchestrators(sessionId));
+  }
+
   prune(orchestrator: string, sessionId: string, keep: number): Promise<number> {
     return this.db.write((tx) => {
       const latest = tx.checkpoints.latest(orchestrator, sessionId);

@@ -5,6 +5,7 @@ import { type Message, type MessageDraft } from '../../conversation/message.js';
 import { type Session } from '../../session/session.js';
 import { type StateAddress, type StateBatch, type StateDocument } from '../../state/state.store.js';
 import { type Lane, workerOf } from '../../turn/lane.js';
+import { type StoredSignal } from '../../turn/turn.store.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import { type Turn, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../turn/turn.js';
 import {
@@ -13,6 +14,7 @@ import {
   type LaneViewRow,
   type MessageRow,
   type SessionRow,
+  type SignalRow,
   type StepRow,
   type TurnRow,
 } from './rows.js';
@@ -106,6 +108,10 @@ export function toLane(row: LaneViewRow): Lane {
 
 export function toStep({ iteration, intent, name, occurrence, value }: StepRow): StoredStep {
   return { iteration, intent, name, occurrence, value: parse(value) };
+}
+
+export function toSignal({ name, payload }: SignalRow): StoredSignal {
+  return { name, payload: JSON.parse(payload) as JsonValue };
 }
 
 export function toCheckpoint(row: CheckpointRow): Checkpoint {

@@ -130,17 +130,13 @@ export class EmbeddedSessions implements AtomicSessionStoreAdapter {
   }
 
   delete(sessionId: string): Promise<boolean> {
-    return this.db.write((tx) => {
-      const found = tx.sessions.get(sessionId) !== undefined;
-      remove(tx, sessionId);
-      return found;
-    });
+    return this.db.write((tx) => removeFound(tx, sessionId));
   }
 
-  erase(sessionId: string): Promise<void> {
+  erase(sessionId: string): Promise<boolean> {
     return this.db.write((tx) => {
       if (!tx.tombstones.get(sessionId)) tx.tombstones.insert({ sessionId, erasedAt: tx.now });
-      remove(tx, sessionId);
+      return removeFound(tx, sessionId);
     });
   }
 
@@ -161,6 +157,13 @@ function insert(tx: Transaction, session: Session): Session {
   if (tx.sessions.get(session.id) ?? tx.tombstones.get(session.id)) throw new SessionConflictError(session.id);
   tx.sessions.insert(toSessionRow(session));
   return session;
+}
+
+/** @returns whether there was a session */
+function removeFound(tx: Transaction, sessionId: string): boolean {
+  const found = tx.sessions.get(sessionId) !== undefined;
+  remove(tx, sessionId);
+  return found;
 }
 
 /** Whoever waits for a turn of the session is told. */

@@ -80,6 +80,10 @@ export class EmbeddedState implements StateStore {
     return this.db.read((tx) => tx.documents.count(selection, tx.now));
   }
 
+  namespaces(sessionId: string): Promise<string[]> {
+    return this.db.read((tx) => tx.documents.namespaces(sessionId));
+  }
+
   reset(reset: StateReset): Promise<StateCleared | null> {
     return this.db.write((tx) => resetState(tx, reset));
   }

@@ -74,6 +74,8 @@ export interface CheckpointTable extends Table<
   /** Indices below `before`, the latest first. */
   select(orchestrator: string, sessionId: string, before: number, limit: number): CheckpointRow[];
   sessions(orchestrator: string, prefix: string, after: string, limit: number): string[];
+  /** Those that have some in a session. */
+  orchestrators(sessionId: string): string[];
   /** Removes indices below `before`. */
   deleteBefore(orchestrator: string, sessionId: string, before: number): number;
 }
@@ -92,6 +94,10 @@ export interface StepTable extends Table<StepRow, Omit<StepRow, 'value'>> {
   ofTurn(turnId: string): StepRow[];
 }
 
+export interface SignalTable extends Table<SignalRow, Pick<SignalRow, 'turnId' | 'name'>> {
+  ofTurn(turnId: string): SignalRow[];
+}
+
 export interface TurnEventTable extends Table<TurnEventRow, Pick<TurnEventRow, 'turnId' | 'lastOffset'>> {
   /** The newest row of a turn. */
   last(turnId: string): TurnEventRow | undefined;
@@ -108,6 +114,8 @@ export interface DocumentTable extends Table<DocumentRow, StateAddress> {
   select(query: StateQuery, now: number): DocumentRow[];
   /** Live ones. */
   count(selection: StateSelection, now: number): number;
+  /** Those in which a session has some. */
+  namespaces(sessionId: string): string[];
   /** Removes all of a session in a namespace. @returns how many live ones went */
   clear(sessionId: string, namespace: string, now: number): number;
   /** Removes at most `limit` documents that expired up to now. */
@@ -124,7 +132,7 @@ export interface Transaction {
   readonly lanes: LaneTable;
   readonly turns: TurnTable;
   readonly steps: StepTable;
-  readonly signals: Table<SignalRow, Pick<SignalRow, 'turnId' | 'name'>>;
+  readonly signals: SignalTable;
   readonly events: TurnEventTable;
   readonly checkpoints: CheckpointTable;
   readonly messages: MessageTable;

@@ -11,6 +11,7 @@ import {
   type RenewedLease,
   type SettledTurn,
   type SignalledTurn,
+  type StoredSignal,
   type TurnFailure,
   type TurnHold,
   type TurnLedger,
@@ -24,7 +25,7 @@ import { acceptTurn } from './accept-turn.js';
 import { claimTurn } from './claim-turn.js';
 import { controlLane } from './lane-control.js';
 import { cancelOpenTurns, held, modeOfAll, offerDueLanes, restLane } from './lane.js';
-import { toLane, toTurn } from './row-mapping.js';
+import { toLane, toSignal, toStep, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
 import { releaseTurn, retryTurn, settleTurn } from './settle-turn.js';
 import { storeStep } from './steps.js';
@@ -94,6 +95,14 @@ export class EmbeddedTurnLedger implements TurnLedger {
   list({ sessionId, status, after = 0, limit = 50 }: TurnQuery): Promise<Turn[]> {
     const statuses = status === undefined ? null : typeof status === 'string' ? [status] : status;
     return this.db.read((tx) => tx.turns.select(sessionId, statuses, after, limit).map(toTurn));
+  }
+
+  steps(turnId: string): Promise<StoredStep[]> {
+    return this.db.read((tx) => tx.steps.ofTurn(turnId).map(toStep));
+  }
+
+  signals(turnId: string): Promise<StoredSignal[]> {
+    return this.db.read((tx) => tx.signals.ofTurn(turnId).map(toSignal));
   }
 
   control(control: LaneControl): Promise<{ ring: boolean }> {

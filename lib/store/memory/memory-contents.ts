@@ -37,6 +37,10 @@ export class MemoryCheckpoints
       .slice(0, limit);
   }
 
+  orchestrators(sessionId: string): string[] {
+    return [...new Set(this.ofSession(sessionId).map(({ orchestrator }) => orchestrator))];
+  }
+
   deleteBefore(orchestrator: string, sessionId: string, before: number): number {
     const gone: CheckpointRow[] = [];
     // Pruning removes one row a turn; looking at the rows that stay would cost the history.
@@ -133,6 +137,10 @@ export class MemoryDocuments extends MemoryTable<DocumentRow, StateAddress> impl
 
   count(selection: StateSelection, now: number): number {
     return this.live(selection, now).length;
+  }
+
+  namespaces(sessionId: string): string[] {
+    return [...new Set(this.ofSession(sessionId).map(({ namespace }) => namespace))];
   }
 
   clear(sessionId: string, namespace: string, now: number): number {

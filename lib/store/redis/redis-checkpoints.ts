@@ -6,6 +6,7 @@ import { checkpointOf, checkpointText } from './redis-rows.js';
 import {
   APPEND_CHECKPOINT,
   CHECKPOINT_HISTORY,
+  CHECKPOINTED_BY,
   CHECKPOINTED_SESSIONS,
   DELETE_CHECKPOINTS,
   LOAD_CHECKPOINT,
@@ -49,6 +50,11 @@ export class RedisCheckpoints extends CheckpointStore {
     // No id reaches beyond '~'.
     const [ids] = await this.db.run<[string[]]>(CHECKPOINTED_SESSIONS, orchestrator, from, `(${prefix}\u007f`, limit);
     return ids;
+  }
+
+  async orchestrators(sessionId: string): Promise<string[]> {
+    const [names] = await this.db.run<[string[]]>(CHECKPOINTED_BY, sessionId);
+    return names;
   }
 
   async prune(orchestrator: string, sessionId: string, keep: number): Promise<number> {

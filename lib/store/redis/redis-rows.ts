@@ -2,6 +2,7 @@ import { type NewCheckpoint, type Checkpoint } from '../../checkpoint/checkpoint
 import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message } from '../../conversation/message.js';
 import { type Session, type SessionChange, type SessionState } from '../../session/session.js';
+import { type StoredSignal } from '../../turn/turn.store.js';
 import { type StepKey, type StoredStep } from '../../turn/turn-step.js';
 import { type Lane } from '../../turn/lane.js';
 import { iso, toLane, toMessage, toSession, toSessionRow, toTurn } from '../embedded/row-mapping.js';
@@ -211,6 +212,13 @@ export function stepsOf(fields: Fields): StoredStep[] {
     const [iteration, intent, name, occurrence] = JSON.parse(field) as [number, string, string, number];
     return { iteration, intent, name, occurrence, value: JSON.parse(String(value)) as StoredStep['value'] };
   });
+}
+
+export function signalsOf(fields: Fields): StoredSignal[] {
+  return entries(fields, new Set()).map(([name, payload]) => ({
+    name,
+    payload: JSON.parse(String(payload)) as StoredSignal['payload'],
+  }));
 }
 
 /** @param fields that a script named: whatever is not in `blank` is added */

@@ -125,13 +125,17 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     return ids;
   }
 
-  async delete(sessionId: string): Promise<boolean> {
-    const [found] = await this.db.run<[number]>(DELETE_SESSION, sessionId);
-    return found === 1;
+  delete(sessionId: string): Promise<boolean> {
+    return this.remove(DELETE_SESSION, sessionId);
   }
 
-  async erase(sessionId: string): Promise<void> {
-    await this.db.run(ERASE_SESSION, sessionId);
+  erase(sessionId: string): Promise<boolean> {
+    return this.remove(ERASE_SESSION, sessionId);
+  }
+
+  private async remove(script: Script, sessionId: string): Promise<boolean> {
+    const [found] = await this.db.run<[number]>(script, sessionId);
+    return found === 1;
   }
 
   private async createUnless(

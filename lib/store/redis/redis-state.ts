@@ -24,6 +24,7 @@ import {
   EVICT_IDLE_DOCUMENTS,
   GET_DOCUMENT,
   LIST_DOCUMENTS,
+  LIST_NAMESPACES,
   SET_DOCUMENT,
 } from './scripts/document-operations.js';
 import { type Script } from './scripts/script.js';
@@ -62,6 +63,11 @@ export class RedisState implements StateStore {
 
   count(selection: StateSelection): Promise<number> {
     return this.number(COUNT_DOCUMENTS, selection.sessionId, documentPrefix(selection));
+  }
+
+  async namespaces(sessionId: string): Promise<string[]> {
+    const [names] = await this.db.run<[string[]]>(LIST_NAMESPACES, sessionId);
+    return names;
   }
 
   async reset({ sessionId, namespaces, epoch, log }: StateReset): Promise<StateCleared | null> {

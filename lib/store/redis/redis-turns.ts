@@ -10,6 +10,7 @@ import {
   type RenewedLease,
   type SettledTurn,
   type SignalledTurn,
+  type StoredSignal,
   type TurnFailure,
   type TurnHold,
   type TurnLedger,
@@ -35,6 +36,7 @@ import {
   laneOf,
   messageText,
   sessionOf,
+  signalsOf,
   stepField,
   stepsOf,
   type StoredChange,
@@ -45,7 +47,16 @@ import {
 } from './redis-rows.js';
 import { CLEAR_LANE, CONTROL_LANE, GET_LANE, LIST_LANES } from './scripts/lane-control.js';
 import { ACCEPT } from './scripts/turn-accept.js';
-import { CANCEL, DUE, GET_TURN, LIST_TURNS, PURGE_SETTLED, SIGNAL } from './scripts/turn-change.js';
+import {
+  CANCEL,
+  DUE,
+  GET_TURN,
+  LIST_TURNS,
+  PURGE_SETTLED,
+  SIGNAL,
+  TURN_SIGNALS,
+  TURN_STEPS,
+} from './scripts/turn-change.js';
 import { CLAIM } from './scripts/turn-claim.js';
 import { RELEASE, RENEW, RETRY, SAVE_STEP, WAIT } from './scripts/turn-hold.js';
 import { type Script } from './scripts/script.js';
@@ -196,6 +207,16 @@ export class RedisTurns implements TurnLedger {
     if (status !== undefined && statuses.length === 0) return [];
     const [turns] = await this.db.run<[Fields[]]>(LIST_TURNS, sessionId, after, limit, ...statuses);
     return turns.map(turnOf);
+  }
+
+  async steps(turnId: string): Promise<StoredStep[]> {
+    const [steps] = await this.db.run<[Fields]>(TURN_STEPS, turnId);
+    return stepsOf(steps);
+  }
+
+  async signals(turnId: string): Promise<StoredSignal[]> {
+    const [signals] = await this.db.run<[Fields]>(TURN_SIGNALS, turnId);
+    return signalsOf(signals);
   }
 
   async control({ sessionId, mode, foreignSession }: LaneControl): Promise<{ ring: boolean }> {

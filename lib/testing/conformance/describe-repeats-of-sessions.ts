@@ -96,7 +96,7 @@ export function describeRepeatsOfSessions(context: ConformanceContext): void {
       expire: isOver,
       revoke: isOver,
       delete: () => false,
-      erase: () => undefined,
+      erase: () => false,
     };
     itMayBeSentTwice(`${row} ${method} of a session with turns`, context, async () => {
       const lane = await TestLane.open(context);

@@ -68,7 +68,7 @@ export function describeSessionRemoval(context: ConformanceContext): void {
 
   const removals: [string, (id: string) => Promise<void>][] = [
     ['delete', async (id) => void (await context.sessions.delete(id))],
-    ['erase', (id) => context.sessions.erase(id)],
+    ['erase', async (id) => void (await context.sessions.erase(id))],
     [
       'purgeExpired',
       async (id) => {

@@ -10,6 +10,7 @@ import { describeHostileNames } from './describe-hostile-names.js';
 import { describeHostileValues } from './describe-hostile-values.js';
 import { describeLeases } from './describe-leases.js';
 import { describePaging } from './describe-paging.js';
+import { describeRecords } from './describe-records.js';
 import { describeRepeats } from './describe-repeats.js';
 import { describeSessions } from './describe-sessions.js';
 import { describeSizes } from './describe-sizes.js';
@@ -60,6 +61,7 @@ export function describeSessionsAdapter(
     describeLeases(context);
     describeTurns(context);
     describeTurnEvents(context);
+    describeRecords(context);
     describeHostileValues(context);
     describeHostileNames(context);
     describeSizes(context);

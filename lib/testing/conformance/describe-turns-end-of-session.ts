@@ -150,8 +150,8 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     await lane.settle(...(await answered('first')));
     const { hold, turn } = await lane.run('second');
 
-    await context.sessions.erase(lane.sessionId);
-    await context.sessions.erase(lane.sessionId);
+    expect(await context.sessions.erase(lane.sessionId)).toBe(true);
+    expect(await context.sessions.erase(lane.sessionId)).toBe(false);
 
     expect(await lane.snapshot()).toEqual({ session: null, turns: [], messages: [], checkpoints: [], notes: null });
     await expect(lane.settle(hold, lane.settlement(turn, 1))).rejects.toBeInstanceOf(TurnFencedError);
@@ -163,7 +163,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
 
   it('TRN-01 deleting or erasing what is not there is without effect', async () => {
     await expect(context.sessions.delete(context.id())).resolves.toBe(false);
-    await expect(context.sessions.erase(context.id())).resolves.toBeUndefined();
+    await expect(context.sessions.erase(context.id())).resolves.toBe(false);
   });
 
   async function answered(text: string): Promise<Parameters<TestLane['settle']>> {

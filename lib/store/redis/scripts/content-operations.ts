@@ -52,6 +52,14 @@ return { 1, redis.call('ZRANGE', key('checkpointed', ARGV[1]), ARGV[2], ARGV[3],
 `,
 );
 
+export const CHECKPOINTED_BY = query(
+  'checkpointed-by',
+  [],
+  /* lua */ `
+return { 1, redis.call('SMEMBERS', key('orchestrators', ARGV[1])) }
+`,
+);
+
 export const PRUNE_CHECKPOINTS = thrifty(
   'prune-checkpoints',
   [CONTENTS],

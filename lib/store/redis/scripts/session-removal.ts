@@ -38,7 +38,6 @@ export const ERASE_SESSION = thrifty(
   [CONTENTS, DOCUMENTS, LANE, SESSIONS, REMOVAL],
   /* lua */ `
 redis.call('SETNX', key('tombstone', ARGV[1]), now)
-remove_session(ARGV[1])
-return { 1 }
+return { 1, remove_session(ARGV[1]) and 1 or 0 }
 `,
 );

@@ -84,6 +84,22 @@ return { 1, turn and turn_reply(turn) or false }
 `,
 );
 
+export const TURN_STEPS = query(
+  'turn-steps',
+  [],
+  /* lua */ `
+return { 1, redis.call('HGETALL', key('steps', ARGV[1])) }
+`,
+);
+
+export const TURN_SIGNALS = query(
+  'turn-signals',
+  [],
+  /* lua */ `
+return { 1, redis.call('HGETALL', key('signals', ARGV[1])) }
+`,
+);
+
 /** ARGV: session, position to begin after, limit, then the statuses that are asked for. */
 export const LIST_TURNS = query(
   'list-turns',

@@ -1,6 +1,7 @@
 import { type CheckpointRow } from '../../embedded/rows.js';
 import { type CheckpointTable } from '../../embedded/tables.js';
 import { MemoryCheckpoints } from '../../memory/memory-contents.js';
+import { namesOf } from '../names-of.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
@@ -59,6 +60,25 @@ export class LoadedCheckpoints extends LoadedTable<CheckpointRow, Key> implement
           rows.map(({ id }) => id),
         );
       return { queries: [{ ...list, take }] };
+    });
+  }
+
+  orchestrators(sessionId: string): string[] {
+    const name = fact('orchestrators', sessionId);
+    return this.unit.recall<string[]>(name, () => {
+      const names = statement(namesOf('checkpoint', 'orchestrator'), sessionId, sessionId);
+      return {
+        queries: [
+          {
+            ...names,
+            take: ({ rows }) =>
+              this.unit.learn(
+                name,
+                rows.map((row) => row.name),
+              ),
+          },
+        ],
+      };
     });
   }
 

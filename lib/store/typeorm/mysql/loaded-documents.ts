@@ -2,6 +2,7 @@ import { type StateAddress, type StateQuery, type StateSelection } from '../../.
 import { type DocumentRow } from '../../embedded/rows.js';
 import { type DocumentTable } from '../../embedded/tables.js';
 import { MemoryDocuments } from '../../memory/memory-contents.js';
+import { namesOf } from '../names-of.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
@@ -84,6 +85,25 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
       const [live, values] = liveOf(selection, now);
       const take: Query['take'] = ({ rows: [row] }) => this.unit.learn(name, Number(row.count));
       return { queries: [{ ...statement(`SELECT COUNT(*) AS count FROM {document} ${live}`, ...values), take }] };
+    });
+  }
+
+  namespaces(sessionId: string): string[] {
+    const name = fact('namespaces', sessionId);
+    return this.unit.recall<string[]>(name, () => {
+      const names = statement(namesOf('document', 'namespace'), sessionId, sessionId);
+      return {
+        queries: [
+          {
+            ...names,
+            take: ({ rows }) =>
+              this.unit.learn(
+                name,
+                rows.map((row) => row.name),
+              ),
+          },
+        ],
+      };
     });
   }
 

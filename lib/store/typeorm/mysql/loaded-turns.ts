@@ -1,8 +1,7 @@
 import { isTerminal, type TurnStatus } from '../../../turn/turn.js';
 import { type SignalRow, type StepRow, type TurnRow } from '../../embedded/rows.js';
-import { type StepTable, type TurnTable } from '../../embedded/tables.js';
-import { MemoryTable } from '../../memory/memory-table.js';
-import { MemorySteps, MemoryTurns } from '../../memory/memory-turns.js';
+import { type SignalTable, type StepTable, type TurnTable } from '../../embedded/tables.js';
+import { MemorySignals, MemorySteps, MemoryTurns } from '../../memory/memory-turns.js';
 import { LoadedTable } from './loaded-table.js';
 import { places, type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
@@ -229,11 +228,23 @@ export class LoadedSteps extends LoadedTable<StepRow, Omit<StepRow, 'value'>> im
   }
 }
 
-export class LoadedSignals extends LoadedTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>> {
-  constructor(unit: Unit, turns: LoadedTurns) {
-    const rows = new MemoryTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>>(unit.journal, ({ turnId, name }) =>
-      fact(turnId, name),
-    );
+export class LoadedSignals extends LoadedTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>> implements SignalTable {
+  constructor(
+    unit: Unit,
+    turns: LoadedTurns,
+    protected override readonly rows = new MemorySignals(unit.journal),
+  ) {
     super(unit, SQL.signal, rows, { lockOf: ({ turnId }) => turns.lockOf(turnId) });
+  }
+
+  ofTurn(turnId: string): SignalRow[] {
+    this.unit.recall(fact('signals', turnId), () => {
+      const take: Query['take'] = ({ rows }) => {
+        this.put(rows as unknown as SignalRow[]);
+        this.unit.learn(fact('signals', turnId));
+      };
+      return { queries: [{ ...SQL.signal.select('WHERE turn_id = ?', turnId), take }] };
+    });
+    return this.rows.ofTurn(turnId);
   }
 }

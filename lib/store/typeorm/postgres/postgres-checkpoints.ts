@@ -52,6 +52,10 @@ export class PostgresCheckpoints extends CheckpointStore {
     return rows.map(({ id }) => id);
   }
 
+  orchestrators(sessionId: string): Promise<string[]> {
+    return this.db.names('checkpoint', 'orchestrator', sessionId);
+  }
+
   prune(orchestrator: string, sessionId: string, keep: number): Promise<number> {
     return this.db.call('prune_checkpoints_v1', { orchestrator, session_id: sessionId, keep });
   }

@@ -47,6 +47,25 @@ export class PostgresDatabase {
     return this.retrying((connection, deadline) => connection.query<Row>(deadline, this.place.fill(sql), values));
   }
 
+  /**
+   * The different values of a column in one session, from one to the next in an index that begins with both, whatever stands
+   * under each.
+   */
+  async names(table: string, column: string, sessionId: string): Promise<string[]> {
+    const next = (rest: string): string =>
+      `(SELECT ${column} FROM {${table}} WHERE session_id = $1 ${rest} ORDER BY ${column} LIMIT 1)`;
+    const rows = await this.query<{ name: string }>(
+      `WITH RECURSIVE found (name) AS (
+         ${next('')}
+         UNION ALL
+         SELECT ${next(`AND ${column} > found.name`)} FROM found WHERE found.name IS NOT NULL
+       )
+       SELECT name FROM found WHERE name IS NOT NULL`,
+      [sessionId],
+    );
+    return rows.map(({ name }) => name);
+  }
+
   private async inReadCommitted<Row>(
     connection: PostgresConnection,
     deadline: Deadline,

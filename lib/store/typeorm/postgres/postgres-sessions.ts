@@ -99,8 +99,8 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     return this.db.call('delete_session_v1', { id: sessionId });
   }
 
-  async erase(sessionId: string): Promise<void> {
-    await this.db.call('erase_session_v1', { id: sessionId });
+  erase(sessionId: string): Promise<boolean> {
+    return this.db.call('erase_session_v1', { id: sessionId });
   }
 
   private async createUnless(

@@ -63,6 +63,10 @@ export class PostgresState implements StateStore {
     return count;
   }
 
+  namespaces(sessionId: string): Promise<string[]> {
+    return this.db.names('document', 'namespace', sessionId);
+  }
+
   reset({ sessionId, namespaces, epoch, log }: StateReset): Promise<StateCleared | null> {
     return this.db.call('reset_state_v1', {
       session_id: sessionId,

@@ -12,6 +12,7 @@ import {
   type RenewedLease,
   type SettledTurn,
   type SignalledTurn,
+  type StoredSignal,
   type TurnFailure,
   type TurnHold,
   type TurnLedger,
@@ -24,11 +25,12 @@ import { type CancelMode, isTerminal, type Turn } from '../../../turn/turn.js';
 import { writtenNamespaces } from '../../../turn/written-namespaces.js';
 import { epochsOf } from '../../embedded/epochs.js';
 import { ALL_LANES } from '../../embedded/lane.js';
-import { toCheckpoint, toLane, toMessage, toStep, toTurn } from '../../embedded/row-mapping.js';
+import { toCheckpoint, toLane, toMessage, toSignal, toStep, toTurn } from '../../embedded/row-mapping.js';
 import {
   type CheckpointRow,
   type LaneViewRow,
   type MessageRow,
+  type SignalRow,
   type StepRow,
   type TurnRow,
 } from '../../embedded/rows.js';
@@ -188,6 +190,17 @@ export class PostgresTurns implements TurnLedger {
       [sessionId, after, limit, ...(statuses === null ? [] : [statuses])],
     );
     return rows.map(({ turn }) => turnOf(turn));
+  }
+
+  async steps(turnId: string): Promise<StoredStep[]> {
+    const sql = 'SELECT row_to_json(step) AS row FROM {step} AS step WHERE turn_id = $1';
+    const rows = await this.db.query<{ row: SqlRow }>(sql, [turnId]);
+    return rows.map(({ row }) => toStep(toRow<StepRow>(row)));
+  }
+
+  async signals(turnId: string): Promise<StoredSignal[]> {
+    const rows = await this.db.query<SignalRow>('SELECT name, payload FROM {signal} WHERE turn_id = $1', [turnId]);
+    return rows.map(toSignal);
   }
 
   control({ sessionId, mode, foreignSession = false }: LaneControl): Promise<{ ring: boolean }> {

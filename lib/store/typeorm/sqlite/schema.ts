@@ -113,7 +113,7 @@ export const CREATE_TABLES: readonly string[] = [
       "time_travel" text,
       PRIMARY KEY ("orchestrator", "session_id", "turn_index")
     )`,
-  `CREATE INDEX {checkpoint_session!} ON {checkpoint} ("session_id")`,
+  `CREATE INDEX {checkpoint_session!} ON {checkpoint} ("session_id", "orchestrator")`,
   `CREATE TABLE {message} (
       "session_id" text NOT NULL,
       "position" integer NOT NULL,

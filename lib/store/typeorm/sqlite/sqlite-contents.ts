@@ -1,6 +1,7 @@
 import { type StateAddress, type StateQuery, type StateSelection } from '../../../state/state.store.js';
 import { type CheckpointRow, type DocumentRow, type MessageRow } from '../../embedded/rows.js';
 import { type CheckpointTable, type DocumentTable, type MessageTable } from '../../embedded/tables.js';
+import { namesOf } from '../names-of.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
 export class SqliteCheckpoints
@@ -36,6 +37,10 @@ export class SqliteCheckpoints
       )
       .all(orchestrator, after, prefix, `${prefix}\u007f`, limit) as { id: string }[];
     return rows.map(({ id }) => id);
+  }
+
+  orchestrators(sessionId: string): string[] {
+    return this.names(namesOf('checkpoint', 'orchestrator'), sessionId, sessionId);
   }
 
   deleteBefore(orchestrator: string, sessionId: string, before: number): number {
@@ -121,6 +126,10 @@ export class SqliteDocuments extends SqliteTable<DocumentRow, StateAddress> impl
     const { sql, values } = liveOf(selection, now);
     const count = this.connection.statement(`SELECT COUNT(*) AS count FROM {document} ${sql}`).get(...values);
     return (count as { count: number }).count;
+  }
+
+  namespaces(sessionId: string): string[] {
+    return this.names(namesOf('document', 'namespace'), sessionId, sessionId);
   }
 
   clear(sessionId: string, namespace: string, now: number): number {

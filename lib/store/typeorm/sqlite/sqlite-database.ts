@@ -5,7 +5,7 @@ import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 import { SqliteConnection, SqliteTable } from './sqlite-table.js';
 import { SqliteCheckpoints, SqliteDocuments, SqliteMessages } from './sqlite-contents.js';
 import { SqliteSessions } from './sqlite-sessions.js';
-import { SqliteLanes, SqliteSteps, SqliteTurnEvents, SqliteTurns } from './sqlite-turns.js';
+import { SqliteLanes, SqliteSignals, SqliteSteps, SqliteTurnEvents, SqliteTurns } from './sqlite-turns.js';
 
 interface PendingWrite {
   readonly work: (tx: Transaction) => unknown;
@@ -51,7 +51,7 @@ export class SqliteDatabase implements EmbeddedDatabase {
       lanes: this.lanes,
       turns: new SqliteTurns(connection),
       steps: new SqliteSteps(connection),
-      signals: new SqliteTable(connection, 'signal'),
+      signals: new SqliteSignals(connection),
       events: new SqliteTurnEvents(connection),
       checkpoints: new SqliteCheckpoints(connection),
       messages: new SqliteMessages(connection),

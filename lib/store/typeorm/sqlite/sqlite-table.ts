@@ -77,6 +77,12 @@ export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
     return this.connection.statement(sql).all(...values) as Row[];
   }
 
+  /** The column `name` of every row. */
+  protected names(sql: string, ...values: unknown[]): string[] {
+    const rows = this.connection.statement(sql).all(...values) as { name: string }[];
+    return rows.map(({ name }) => name);
+  }
+
   /** @returns how many rows changed */
   protected run(sql: string, ...values: unknown[]): number {
     return this.connection.statement(sql).run(...values).changes;

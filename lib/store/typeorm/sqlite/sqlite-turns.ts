@@ -1,6 +1,19 @@
 import { isTerminal, type TurnStatus } from '../../../turn/turn.js';
-import { type LaneRow, type LaneViewRow, type StepRow, type TurnEventRow, type TurnRow } from '../../embedded/rows.js';
-import { type LaneTable, type StepTable, type TurnEventTable, type TurnTable } from '../../embedded/tables.js';
+import {
+  type LaneRow,
+  type LaneViewRow,
+  type SignalRow,
+  type StepRow,
+  type TurnEventRow,
+  type TurnRow,
+} from '../../embedded/rows.js';
+import {
+  type LaneTable,
+  type SignalTable,
+  type StepTable,
+  type TurnEventTable,
+  type TurnTable,
+} from '../../embedded/tables.js';
 import { viewLane, viewOpenLanes } from '../lane-views.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
@@ -89,6 +102,16 @@ export class SqliteSteps extends SqliteTable<StepRow, Omit<StepRow, 'value'>> im
 
   ofTurn(turnId: string): StepRow[] {
     return this.all(`SELECT ${this.columns} FROM {step} WHERE turn_id = ?`, turnId);
+  }
+}
+
+export class SqliteSignals extends SqliteTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>> implements SignalTable {
+  constructor(connection: SqliteConnection) {
+    super(connection, 'signal');
+  }
+
+  ofTurn(turnId: string): SignalRow[] {
+    return this.all(`SELECT ${this.columns} FROM {signal} WHERE turn_id = ?`, turnId);
   }
 }
 

@@ -36,7 +36,6 @@ export const SESSION_REMOVAL_FUNCTIONS: readonly string[] = [
   BEGIN
     PERFORM {lock_lane_v1}(args ->> 'id', true);
     INSERT INTO {tombstone} (session_id, erased_at) VALUES (args ->> 'id', {now_v1}()) ON CONFLICT DO NOTHING;
-    PERFORM {remove_session_v1}(args ->> 'id');
-    RETURN 'null'::json;
+    RETURN to_json({remove_session_v1}(args ->> 'id'));
   END $$`,
 ];

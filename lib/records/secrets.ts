@@ -1,0 +1,35 @@
+import { isPlainObject, type JsonValue } from '../common/json.js';
+import { isIterationStep } from '../orchestrator/turn-loop.js';
+import { toolEntryIn } from '../state/tool-state.js';
+import { TOOLS_NAMESPACE } from '../state/tool-entry.js';
+import { type StateDocument, type StateEntry } from '../state/state.store.js';
+import { type StoredStep } from '../turn/turn-step.js';
+
+/**
+ * A document as an export shows it; `null`: its entry was deleted. An entry of a tool is shown as it is now, because what was
+ * written before may have been secret.
+ */
+export function shownDocument(
+  namespace: string,
+  entry: StateEntry,
+): { readonly document: StateDocument } | { readonly secret: true } | null {
+  const { document } = entry;
+  if (namespace !== TOOLS_NAMESPACE) return { document };
+  const item = toolEntryIn(entry);
+  if (!item) return null;
+  const { value, secret } = item;
+  return secret ? { secret } : { document: { ...document, value: { value, secret }, batches: [] } };
+}
+
+/** What an iteration wrote for tools may be secret: its values are in the documents, those that are not. */
+export function shownStep(step: StoredStep): StoredStep {
+  if (!isIterationStep(step) || !isPlainObject(step.value)) return step;
+  const { writes, ...value } = step.value;
+  return Array.isArray(writes) ? { ...step, value: { ...value, writes: writes.map(withoutChange) } } : step;
+}
+
+function withoutChange(write: JsonValue): JsonValue {
+  if (!isPlainObject(write) || write.module !== 'tools') return write;
+  const { change: _, ...named } = write;
+  return named;
+}

@@ -1,0 +1,87 @@
+import { type Session } from '../session/session.js';
+import { type SessionsAdapter } from '../sessions.adapter.js';
+import { type Turn } from '../turn/turn.js';
+import { readPages } from './read-pages.js';
+import { shownDocument, shownStep } from './secrets.js';
+import { type SessionRecord } from './session-record.js';
+
+/** Everything that the store keeps of one session, a page at a time. */
+export async function* exportSession(store: SessionsAdapter, session: Session): AsyncGenerator<SessionRecord, void> {
+  const { id: sessionId } = session;
+  yield { type: 'session', sessionId, session };
+  for await (const message of messagesOf(store, sessionId)) yield { type: 'message', sessionId, message };
+  for await (const turn of turnsOf(store, sessionId)) {
+    yield { type: 'turn', sessionId, turn };
+    yield* partsOf(store, turn);
+  }
+  for (const orchestrator of sorted(await store.checkpoints.orchestrators(sessionId))) {
+    for await (const checkpoint of checkpointsOf(store, sessionId, orchestrator)) {
+      yield { type: 'checkpoint', sessionId, checkpoint };
+    }
+  }
+  for (const namespace of sorted(await store.state.namespaces(sessionId))) {
+    for await (const entry of documentsOf(store, sessionId, namespace)) {
+      const shown = shownDocument(namespace, entry);
+      const name = { namespace, scope: entry.scope, key: entry.key };
+      if (shown) yield { type: 'document', sessionId, name, ...shown };
+    }
+  }
+}
+
+async function* partsOf(
+  { turns, events }: SessionsAdapter,
+  { id: turnId, sessionId }: Turn,
+): AsyncGenerator<SessionRecord, void> {
+  const steps = sorted(await turns.steps(turnId), ({ iteration, intent, name, occurrence }) => [
+    iteration,
+    intent,
+    name,
+    occurrence,
+  ]);
+  for (const step of steps) yield { type: 'step', sessionId, turnId, step: shownStep(step) };
+  const signals = sorted(await turns.signals(turnId), ({ name }) => [name]);
+  for (const signal of signals) yield { type: 'signal', sessionId, turnId, signal };
+  const ofTurn = readPages(
+    (after: number | undefined, limit) => events.read(turnId, after ?? 0, limit),
+    ({ offset }) => offset,
+  );
+  for await (const event of ofTurn) yield { type: 'event', sessionId, turnId, event };
+}
+
+const messagesOf = ({ conversations }: SessionsAdapter, sessionId: string) =>
+  readPages(
+    (after: number | undefined, limit) => conversations.page(sessionId, { after: after ?? 0, limit }),
+    ({ position }) => position,
+  );
+
+const turnsOf = ({ turns }: SessionsAdapter, sessionId: string) =>
+  readPages(
+    (after: number | undefined, limit) => turns.list({ sessionId, after: after ?? 0, limit }),
+    ({ position }) => position,
+  );
+
+const checkpointsOf = ({ checkpoints }: SessionsAdapter, sessionId: string, orchestrator: string) =>
+  readPages(
+    (before: number | undefined, limit) =>
+      checkpoints.history(orchestrator, sessionId, { limit, ...(before === undefined ? {} : { before }) }),
+    ({ turnIndex }) => turnIndex,
+  );
+
+const documentsOf = ({ state }: SessionsAdapter, sessionId: string, namespace: string) =>
+  readPages(
+    (after: { scope: string; key: string } | undefined, limit) =>
+      state.list({ sessionId, namespace, limit, ...(after ? { after } : {}) }),
+    ({ scope, key }) => ({ scope, key }),
+  );
+
+/** Part by part, strings by code unit: the same everywhere. */
+function sorted<T>(
+  items: readonly T[],
+  keyOf: (item: T) => readonly (string | number)[] = (item) => [String(item)],
+): T[] {
+  return [...items].sort((a, b) => {
+    const [one, other] = [keyOf(a), keyOf(b)];
+    const at = one.findIndex((part, index) => part !== other[index]);
+    return at === -1 ? 0 : one[at] < other[at] ? -1 : 1;
+  });
+}

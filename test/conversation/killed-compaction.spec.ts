@@ -57,10 +57,13 @@ async function killWhileCompacting(store: StoreOptions): Promise<void> {
   expect(data).toEqual(['1', 're 1', '2', 're 2', '3', 're 3']);
   // The dead process holds the session until its lease lapses.
   let turns = 4;
-  await eventually(async () => {
-    if (!second.said.includes('applied')) await say(`${(turns += 1)}`);
-    return second.said.includes('applied');
-  });
+  await eventually(
+    async () => {
+      if (!second.said.includes('applied')) await say(`${(turns += 1)}`);
+      return second.said.includes('applied');
+    },
+    { limitMs: 30_000 },
+  );
   expect(second.said.filter((said) => said === 'summarizing')).toHaveLength(1);
   const { summary } = await eventually(async () => {
     const head = await headOf(adapter, sessionId);

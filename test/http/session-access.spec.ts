@@ -119,6 +119,8 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
     app = await start({
       imports: [
         SessionsModule.forRoot({
+          // Nobody else asks the store.
+          turns: { reconcileMs: 3_600_000 },
           adapter: recordingAdapter(memoryAdapter({ clock: () => now }), calls),
           sweep: false,
         }),

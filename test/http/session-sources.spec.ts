@@ -90,7 +90,14 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
 
   beforeAll(async () => {
     app = await start({
-      imports: [SessionsModule.forRoot({ adapter: recordingAdapter(memoryAdapter(), calls), sweep: false })],
+      imports: [
+        // Nobody else asks the store.
+        SessionsModule.forRoot({
+          adapter: recordingAdapter(memoryAdapter(), calls),
+          sweep: false,
+          turns: { reconcileMs: 3_600_000 },
+        }),
+      ],
       controllers: [SourcesController, ClassLevelController],
     });
     sessions = app.get(SessionStore);

@@ -31,7 +31,13 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ start, sessionAt,
     const adapter = recordingAdapter(memoryAdapter({ clock: () => now }), calls);
     running = await start({
       imports: [
-        SessionsModule.forRoot({ adapter, sweep: false, ...(principal ? { principal } : {}) }),
+        // Nobody else asks the store.
+        SessionsModule.forRoot({
+          adapter,
+          sweep: false,
+          turns: { reconcileMs: 3_600_000 },
+          ...(principal ? { principal } : {}),
+        }),
         SessionsModule.forFeature([Echo, SALES]),
       ],
     });

@@ -3,7 +3,7 @@ import prettier from 'eslint-config-prettier';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'build/', 'coverage/', '*.js'] },
+  { ignores: ['dist/', '**/build/', 'coverage/', '*.js'] },
   js.configs.recommended,
   ...tseslint.configs.recommendedTypeChecked,
   {
@@ -17,7 +17,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['test/**/*.ts'],
+    files: ['test/**/*.ts', 'test/**/*.mjs'],
     rules: { '@typescript-eslint/explicit-module-boundary-types': 'off' },
   },
   {

@@ -25,8 +25,6 @@ import { type Asked, ScriptedProvider } from '../../sample/04-model-agent/script
 import { SupportAgent } from '../../sample/04-model-agent/support.agent.js';
 import { eventually } from '../support/eventually.js';
 
-const PROJECT = join(import.meta.dirname, '../..');
-
 describe('an agent on a model', () => {
   let provider: ScriptedProvider;
   let app: INestApplication;
@@ -232,7 +230,7 @@ describe('an agent on a model', () => {
   });
 
   it('BOT-30 the sample runs as it is started', () => {
-    const main = join(PROJECT, 'build/sample/04-model-agent/main.js');
+    const main = join(process.cwd(), 'build/sample/04-model-agent/main.js');
     const env = { PATH: process.env.PATH, PORT: '0' };
 
     const printed = execFileSync(process.execPath, [main, '--exit'], { encoding: 'utf8', timeout: 20_000, env });

@@ -96,7 +96,7 @@ describe('an agent with a plan of steps', () => {
   });
 
   it('ORC-28 the sample runs as it is started, and says when there are no recorded conversations', () => {
-    const main = join(PROJECT, 'build/sample/03-tool-sequences/main.js');
+    const main = join(process.cwd(), 'build/sample/03-tool-sequences/main.js');
 
     const printed = execFileSync(process.execPath, [main, 'nowhere.jsonl'], { encoding: 'utf8', timeout: 20_000 });
 
@@ -199,7 +199,7 @@ describe('docs/orchestration.md', () => {
 
   it('ORC-28 begins with a program that runs as it stands there', () => {
     const program = readFileSync(join(PROJECT, 'sample/03-tool-sequences/five-minutes.ts'), 'utf8');
-    const built = join(PROJECT, 'build/sample/03-tool-sequences/five-minutes.js');
+    const built = join(process.cwd(), 'build/sample/03-tool-sequences/five-minutes.js');
 
     expect(page).toContain(`\`\`\`ts\n${program}\`\`\`\n`);
     const printed = execFileSync(process.execPath, [built], { encoding: 'utf8', timeout: 20_000 });

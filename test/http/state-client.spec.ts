@@ -158,7 +158,7 @@ describe('the client of the control plane', () => {
   });
 
   it('NST-04 needs fetch, and nothing of Nest or Node', async () => {
-    const built = modulesOf(join(process.cwd(), 'dist/client/index.js'));
+    const built = modulesOf(join(import.meta.dirname, '../../dist/client/index.js'));
     const sent: unknown[] = [];
     const code = [...built.values()]
       .join('\n')

@@ -220,7 +220,8 @@ describe('a listener of session events that fails', () => {
     expect(await store.get(id)).toMatchObject({ id });
     expect(heard).toEqual([id, next]);
     await eventually(() => errors.length === 4);
-    for (const line of errors) expect(line).toMatch(/^A listener of created events threw\. Error\n +at .*session-events/);
+    for (const line of errors)
+      expect(line).toMatch(/^A listener of created events threw\. Error\n +at .*session-events/);
   });
 });
 

@@ -7,12 +7,12 @@ import { checkRequest } from './check-request.js';
 import { fuzzRequest } from './requests.js';
 import { FuzzTarget, PLATFORMS } from './target.js';
 
-const RUNS = 1000;
+const RUNS = 500;
 
 beforeAll(() => void Logger.overrideLogger(false));
 afterAll(() => void Logger.overrideLogger(true));
 
-describe.each(PLATFORMS)('any request to the control plane on %s', (platform) => {
+describe.each(PLATFORMS)('any request to the controllers on %s', (platform) => {
   let target: FuzzTarget;
 
   beforeAll(async () => {
@@ -21,7 +21,7 @@ describe.each(PLATFORMS)('any request to the control plane on %s', (platform) =>
 
   afterAll(() => target.close());
 
-  it('STA-26 is refused without a 5xx and without a change, or changes what it may', async () => {
+  it('NST-16 STA-26 is refused without a 5xx and without a change, or changes what it may', async () => {
     const statuses = new Set<number>();
 
     await fc.assert(
@@ -31,7 +31,7 @@ describe.each(PLATFORMS)('any request to the control plane on %s', (platform) =>
       { numRuns: RUNS },
     );
 
-    expect([...statuses]).toEqual(expect.arrayContaining([200, 400, 401, 403, 404, 422]));
+    expect([...statuses]).toEqual(expect.arrayContaining([200, 400, 401, 403, 404]));
   }, 120_000);
 
   it.each(['describe', 'reset', 'compact'])(

@@ -6,7 +6,8 @@ import { checkRequest } from './check-request.js';
 import { fuzzRequest } from './requests.js';
 import { FuzzTarget, type Platform, PLATFORMS } from './target.js';
 
-const USAGE = `Sends random requests to the control plane, and checks that none is answered with a 5xx and none that is refused changes anything.
+const USAGE = `Sends random requests to every controller of the package, and checks that none is answered with a 5xx, that none which is refused
+changes anything, and that what is somebody else's looks like what there is not.
 
   npm run fuzz -- [options]
 

@@ -1,21 +1,37 @@
+import { randomBytes } from 'node:crypto';
 import { request as send, Agent } from 'node:http';
 import { type CanActivate, type ExecutionContext, type INestApplication, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import {
+  defineOrchestrator,
   memoryAdapter,
   type Principal,
+  reply,
   SESSIONS_ADAPTER,
   type SessionsAdapter,
   SessionsModule,
   SessionStateService,
   SessionStore,
   StateEvents,
+  TurnService,
 } from 'nestjs-agent-sessions';
 import { type FuzzRequest } from './requests.js';
 
 export const PLATFORMS = ['express', 'fastify'] as const;
 export type Platform = (typeof PLATFORMS)[number];
+
+class OpenGuard implements CanActivate {
+  canActivate(): boolean {
+    return true;
+  }
+}
+
+const ID = /ID([0-3])/g;
+const TURN = /TURN([0-4])/g;
+/** As long as any other, and nobody's. */
+const STRANGER = '0'.repeat(32);
+const guards = [new OpenGuard()];
 
 const NAMESPACES = ['conversation', 'tools', 'task', 'flow'].map((name) => `agent-sessions:${name}`);
 
@@ -33,12 +49,6 @@ export interface FuzzAnswer {
   readonly text: string;
 }
 
-class OpenGuard implements CanActivate {
-  canActivate(): boolean {
-    return true;
-  }
-}
-
 function principalOf(context: ExecutionContext): Principal | null {
   const { headers } = context.switchToHttp().getRequest<{ headers: Record<string, string | undefined> }>();
   return principalIn(headers);
@@ -50,9 +60,25 @@ export function principalIn(headers: Readonly<Record<string, string | undefined>
   return { userId, ...(workspaceId === undefined ? {} : { workspaceId }), capabilities: capabilities.split(' ') };
 }
 
-/** An application that serves the control plane, with sessions of several owners that have something in every module. */
+const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => Promise.resolve(reply('done')) } });
+const backOffice = defineOrchestrator({
+  name: 'back-office',
+  intents: { answer: () => Promise.resolve(reply('done')) },
+});
+
+export interface FuzzSession {
+  readonly id: string;
+  readonly owner: Principal;
+}
+
+/** What is there: each session with all it has as a text. */
+export type Contents = ReadonlyMap<string, string>;
+
+/** An application that serves all controllers, with sessions of several owners that have something in every module, and a turn. */
 export class FuzzTarget {
-  readonly sessions: { readonly id: string; readonly owner: Principal }[] = [];
+  readonly sessions: FuzzSession[] = [];
+  /** In the order of the sessions; the last one is of the first session, and not for clients. */
+  private turns: string[] = [];
   /** Told by the audit since it was last looked at. */
   private told = 0;
   private readonly agent = new Agent({ keepAlive: true });
@@ -72,8 +98,15 @@ export class FuzzTarget {
           sweep: false,
           principal: principalOf,
           tokenCounter: (text) => Math.ceil(text.length / 4),
-          controllers: { state: { guards: [OpenGuard] } },
+          // Turns stay as they were accepted.
+          role: 'submit',
+          controllers: {
+            state: { guards },
+            sessions: { guards },
+            turns: { guards, orchestrators: [desk] },
+          },
         }),
+        SessionsModule.forFeature([desk, backOffice]),
       ],
     })
     class FuzzModule {}
@@ -86,9 +119,9 @@ export class FuzzTarget {
     await app.listen(0, '127.0.0.1');
     const target = new FuzzTarget(app, new URL(await app.getUrl()));
     for (const owner of OWNERS) {
-      const { id } = await app.get(SessionStore).create({ userId: owner.userId, workspaceId: owner.workspaceId });
-      target.sessions.push({ id, owner });
-      await target.fill(id);
+      const session = { id: randomBytes(16).toString('hex'), owner };
+      target.sessions.push(session);
+      await target.put(session);
     }
     return target;
   }
@@ -98,9 +131,18 @@ export class FuzzTarget {
     await this.app.close();
   }
 
-  /** Nothing but the same in every module. */
-  async fill(sessionId: string): Promise<void> {
-    await this.app.get(SessionStateService).reset({ sessionId });
+  /** As it was at first, with nothing but the same in every module. */
+  async put(session: FuzzSession): Promise<void> {
+    const { id: sessionId, owner } = session;
+    const { userId, workspaceId } = owner;
+    const sessions = this.app.get(SessionStore);
+    await sessions.delete(sessionId);
+    await sessions.create({
+      id: sessionId,
+      userId,
+      initialSurfaceId: `of-${sessionId}`,
+      ...(workspaceId ? { workspaceId } : {}),
+    });
     const { conversation, tools, task, flow } = this.app.get(SessionStateService);
     await conversation.append(
       sessionId,
@@ -113,20 +155,29 @@ export class FuzzTarget {
     await tools.set(sessionId, 'search', 'key', 'hunter2', { secret: true });
     await task.create(sessionId);
     await flow.save(sessionId, 'refund', { step: 'ask' });
+    const number = this.sessions.indexOf(session);
+    this.turns[number] = await this.submit('desk', sessionId);
+    if (number === 0) this.turns[OWNERS.length] = await this.submit('back-office', sessionId);
   }
 
-  /** What each session has, as a text. */
-  async contents(): Promise<string[]> {
+  async drop(sessionId: string): Promise<void> {
+    await this.app.get(SessionStore).delete(sessionId);
+  }
+
+  /** All that is stored. */
+  async contents(): Promise<Contents> {
     const adapter = this.app.get<SessionsAdapter>(SESSIONS_ADAPTER);
-    return Promise.all(
-      this.sessions.map(async ({ id: sessionId }) => {
-        const documents = await Promise.all(
-          NAMESPACES.map((namespace) => adapter.state.list({ namespace, sessionId, limit: 1000 })),
-        );
-        const messages = await adapter.conversations.page(sessionId, { limit: 1000 });
-        return JSON.stringify([documents, messages]);
-      }),
-    );
+    const sessions = await adapter.sessions.fetchMany({ limit: 1000 });
+    const contents = sessions.map(async (session): Promise<[string, string]> => {
+      const sessionId = session.id;
+      const documents = await Promise.all(
+        NAMESPACES.map((namespace) => adapter.state.list({ namespace, sessionId, limit: 1000 })),
+      );
+      const messages = await adapter.conversations.page(sessionId, { limit: 1000 });
+      const turns = await adapter.turns.list({ sessionId, limit: 1000 });
+      return [sessionId, JSON.stringify([session, documents, messages, turns])];
+    });
+    return new Map(await Promise.all(contents));
   }
 
   /** How many events the audit has told since it was asked before. */
@@ -136,13 +187,32 @@ export class FuzzTarget {
     return told;
   }
 
-  send({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer> {
-    const content = typeof body === 'string' ? Buffer.from(this.withIds(body)) : body;
+  /** The same request, in which what is not this principal's is replaced by what there is not. */
+  withStrangers(request: FuzzRequest, isOwn: (session: FuzzSession) => boolean): FuzzRequest {
+    const strange = (text: string): string =>
+      text
+        .replaceAll(ID, (token, index: string) => (isOwn(this.sessions[Number(index)]) ? token : STRANGER))
+        .replaceAll(TURN, (token, index: string) => {
+          const session = this.sessions[Number(index)] as FuzzSession | undefined;
+          return session && isOwn(session) ? token : STRANGER;
+        });
+    return mapped(request, strange);
+  }
+
+  send(request: FuzzRequest): Promise<FuzzAnswer> {
+    const { method, path, headers, body } = mapped(request, (text) => this.withIds(text));
+    const content = typeof body === 'string' ? Buffer.from(body) : body;
     const length = content && headers['transfer-encoding'] === undefined ? { 'content-length': content.length } : {};
     return new Promise((resolve, reject) => {
       const { hostname, port } = this.url;
       const options = { agent: this.agent, hostname, port, method, path, headers: { ...headers, ...length } };
       const sent = send(options, (answer) => {
+        if (answer.headers['content-type']?.startsWith('text/event-stream')) {
+          // It ends with the turn.
+          resolve({ status: answer.statusCode ?? 0, type: 'text/event-stream', text: '' });
+          sent.destroy();
+          return;
+        }
         const parts: Buffer[] = [];
         answer.on('data', (part: Buffer) => parts.push(part));
         answer.on('end', () => {
@@ -157,6 +227,22 @@ export class FuzzTarget {
   }
 
   withIds(text: string): string {
-    return text.replaceAll(/ID([0-3])/g, (_, index: string) => this.sessions[Number(index)].id);
+    return text
+      .replaceAll(ID, (_, index: string) => this.sessions[Number(index)].id)
+      .replaceAll(TURN, (_, index: string) => this.turns[Number(index)]);
   }
+
+  private async submit(orchestrator: string, sessionId: string): Promise<string> {
+    const options = { sessionId, attributes: { key: 'hunter2' }, state: { key: 'hunter2' } };
+    return (await this.app.get(TurnService).submit(orchestrator, 'hi', options)).id;
+  }
+}
+
+function mapped({ method, path, headers, body }: FuzzRequest, map: (text: string) => string): FuzzRequest {
+  return {
+    method,
+    path: map(path),
+    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, map(value)])),
+    body: typeof body === 'string' ? map(body) : body,
+  };
 }

@@ -137,6 +137,19 @@ describe.each(PLATFORMS)('what the controllers share on $name', (platform) => {
     expect(await client.turns.list({ sessionId })).toEqual([]);
   });
 
+  it.each(['/turns/of-nobody/cancel', '/turns'])(
+    'NST-16 %s: what no parser reads is refused in that shape as well',
+    async (path) => {
+      const asked = client.ask('post', path, { sessionId, body: '{' }).set('x-door', 'yes');
+
+      expect((await asked.expect(400)).body).toEqual({
+        statusCode: 400,
+        code: 'INVALID_INPUT',
+        message: 'The body must be JSON.',
+      });
+    },
+  );
+
   it('NST-16 what is private is kept by no cache: addresses do not tell sessions apart', async () => {
     const body: unknown = (
       await client

@@ -49,7 +49,9 @@ describe('the control plane in an OpenAPI document', () => {
   }, 70_000);
 
   it('NST-16 has the three operations', () => {
-    expect(Object.keys(document.paths)).toEqual(['/state/describe', '/state/reset', '/state/compact']);
+    const paths = Object.keys(document.paths).filter((path) => path.startsWith('/state'));
+
+    expect(paths).toEqual(['/state/describe', '/state/reset', '/state/compact']);
   });
 
   it.each(Object.entries(REQUESTS))('NST-16 %s takes what its class takes, and nothing else', (operation, type) => {

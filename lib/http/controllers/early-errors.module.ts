@@ -1,6 +1,7 @@
-import { Module, type NestModule } from '@nestjs/common';
+import { Module, type NestModule, type Type } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
-import { filterOf } from './guarded-controller.js';
+import { type ControllersExceptionFilter } from './controllers-exception.filter.js';
+import { filterIn, filterOf } from './guarded-controller.js';
 import { type HttpRequest } from './http-request.js';
 
 type EarlyErrorHandler = (error: unknown, request: HttpRequest, response: object) => void;
@@ -9,7 +10,7 @@ type EarlyErrorHandler = (error: unknown, request: HttpRequest, response: object
 interface Fastify {
   addHook(
     name: 'onRoute',
-    hook: (route: { readonly handler: unknown; errorHandler?: EarlyErrorHandler }) => void,
+    hook: (route: { readonly config?: object; errorHandler?: EarlyErrorHandler }) => void,
   ): unknown;
 }
 
@@ -39,21 +40,20 @@ export class EarlyErrorsModule implements NestModule {
     const { httpAdapter } = this.adapterHost;
     if (httpAdapter.getType() === 'fastify') {
       httpAdapter.getInstance<Fastify>().addHook('onRoute', (route) => {
-        const handle = this.handlerFor(route.handler);
+        const handle = this.handlerFor(filterIn(route.config));
         if (handle) route.errorHandler = handle;
       });
       return;
     }
     // Express knows a handler of errors by its four parameters.
     httpAdapter.use((error: unknown, request: HttpRequest, response: object, next: (error: unknown) => void) => {
-      const handle = this.handlerFor(handlerAt(httpAdapter.getInstance<Express>(), request));
+      const handle = this.handlerFor(filterOf(handlerAt(httpAdapter.getInstance<Express>(), request)));
       if (handle) handle(error, request, response);
       else next(error);
     });
   }
 
-  private handlerFor(route: unknown): EarlyErrorHandler | undefined {
-    const type = filterOf(route);
+  private handlerFor(type: Type<ControllersExceptionFilter> | undefined): EarlyErrorHandler | undefined {
     if (!type) return undefined;
     const filter = this.moduleRef.get(type, { strict: false });
     return (error, request, response) => void filter.catchEarly(error, request, response);

@@ -13,6 +13,8 @@ import { type ControllersExceptionFilter } from './controllers-exception.filter.
 type Filter = Type<ControllersExceptionFilter>;
 
 const FILTER = Symbol('agent-sessions:filter');
+/** Of @nestjs/platform-fastify's `@RouteConfig()`: where an address has parameters it hands on nothing else of a handler. */
+const FASTIFY_CONFIG = '__fastify_route_config__';
 
 /** A controller of this package: behind these guards, in every version of the API, with one filter for all of its errors. */
 export function GuardedController(options: {
@@ -21,6 +23,7 @@ export function GuardedController(options: {
   readonly filter: Filter;
 }): ClassDecorator {
   const { path, guards, filter } = options;
+  const marked = applyDecorators(SetMetadata(FILTER, filter), SetMetadata(FASTIFY_CONFIG, { [FILTER]: filter }));
   return (target) => {
     applyDecorators(
       Controller({ path, version: VERSION_NEUTRAL }),
@@ -28,12 +31,17 @@ export function GuardedController(options: {
       UseFilters(filter),
     )(target as unknown as Type);
     for (const { value } of Object.values(Object.getOwnPropertyDescriptors(target.prototype as object))) {
-      if (typeof value === 'function' && value !== target) SetMetadata(FILTER, filter)(value as Type);
+      if (typeof value === 'function' && value !== target) marked(value as Type);
     }
   };
 }
 
-/** The filter of a handler of this package: what the metadata of a handler says, Nest hands on to what it registers for it. */
+/** The filter of a route's configuration, in Fastify. */
+export function filterIn(config: object | undefined): Filter | undefined {
+  return (config as { readonly [FILTER]?: Filter } | undefined)?.[FILTER];
+}
+
+/** The filter of a handler: what the metadata of a handler says, Nest hands on to what it registers for it in Express. */
 export function filterOf(handler: unknown): Filter | undefined {
   return typeof handler === 'function' ? (Reflect.getMetadata(FILTER, handler) as Filter | undefined) : undefined;
 }

@@ -1,0 +1,135 @@
+import 'reflect-metadata';
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { getMetadataStorage } from 'class-validator';
+import { type SessionView, type TurnView } from 'nestjs-agent-sessions';
+import {
+  CreateSessionBody,
+  ListSessionsQuery,
+  RevokeSessionsBody,
+  UpdateSessionBody,
+} from '../../lib/http/sessions/sessions.inputs.js';
+import { ListTurnsQuery, SubmitTurnBody } from '../../lib/http/turns/turns.inputs.js';
+import { clientApp } from './client-app.js';
+
+interface Schema {
+  readonly properties: Record<string, Schema>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly additionalProperties?: boolean;
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly requestBody?: { readonly content: Record<string, { readonly schema: Schema }> };
+  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: Schema }> }>;
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly required?: boolean }[];
+}
+
+type Paths = Record<string, Record<string, Operation>>;
+
+describe('the controllers of sessions and turns in an OpenAPI document', () => {
+  let paths: Paths;
+
+  beforeAll(() => {
+    const program = fileURLToPath(new URL('./fixtures/openapi.mjs', import.meta.url));
+    const text = execFileSync(process.execPath, [program], { encoding: 'utf8', timeout: 60_000 });
+    ({ paths } = JSON.parse(text) as { paths: Paths });
+  }, 70_000);
+
+  it('NST-16 has every route, each with a name of its own', () => {
+    const routes = Object.entries(paths)
+      .filter(([path]) => !path.startsWith('/state'))
+      .flatMap(([path, methods]) =>
+        Object.entries(methods).map(([method, { operationId }]) => [method, path, operationId]),
+      );
+
+    expect(routes).toEqual([
+      ['post', '/sessions', 'createSession'],
+      ['get', '/sessions', 'listSessions'],
+      ['get', '/sessions/current', 'getSession'],
+      ['patch', '/sessions/current', 'updateSession'],
+      ['delete', '/sessions/current', 'endSession'],
+      ['post', '/sessions/revoke', 'revokeSessions'],
+      ['post', '/turns', 'submitTurn'],
+      ['get', '/turns', 'listTurns'],
+      ['get', '/turns/{turnId}', 'getTurn'],
+      ['post', '/turns/{turnId}/cancel', 'cancelTurn'],
+      ['get', '/turns/{turnId}/events', 'turnEvents'],
+    ]);
+  });
+
+  it.each([
+    ['/sessions', 'post', CreateSessionBody, ['id']],
+    ['/sessions/current', 'patch', UpdateSessionBody, []],
+    ['/sessions/revoke', 'post', RevokeSessionsBody, []],
+    ['/turns', 'post', SubmitTurnBody, []],
+  ] as const)('NST-16 %s, %s: takes what its class takes, and nothing else', (path, method, type, hidden) => {
+    const schema = paths[path][method].requestBody?.content['application/json'].schema;
+
+    expect(Object.keys(schema?.properties ?? {}).sort()).toEqual(
+      keysOf(type).filter((key) => !(hidden as readonly string[]).includes(key)),
+    );
+    expect(schema?.additionalProperties).toBe(false);
+  });
+
+  it.each([
+    ['/sessions', ListSessionsQuery],
+    ['/turns', ListTurnsQuery],
+  ] as const)('NST-16 %s: the query is that of its class', (path, type) => {
+    const query = paths[path].get.parameters.filter((parameter) => parameter.in === 'query');
+
+    expect(query.map(({ name }) => name).sort()).toEqual(keysOf(type));
+  });
+
+  it('NST-16 says which session is meant, and what is refused', () => {
+    for (const [path, methods] of Object.entries(paths).filter(([path]) => /^\/turns|current$/.test(path))) {
+      for (const { parameters, responses } of Object.values(methods)) {
+        expect([path, parameters]).toEqual([
+          path,
+          expect.arrayContaining([expect.objectContaining({ name: 'x-session-id', in: 'header', required: true })]),
+        ]);
+        expect(Object.keys(responses)).toEqual(expect.arrayContaining(['400', '401', '403', '404', '503']));
+      }
+    }
+    expect(Object.keys(paths['/turns/{turnId}/events'].get.responses['200'].content ?? {})).toEqual([
+      'text/event-stream',
+    ]);
+  });
+
+  it('NST-16 describes sessions and turns as they are', async () => {
+    const client = await clientApp();
+    const body = { surfaceId: 'web' };
+    const session = (await client.ask('post', '/sessions', { body }).expect(201)).body as SessionView;
+    const sessionId = session.id;
+    const turn = (await client.ask('post', '/turns', { sessionId, body: { text: 'hi' } }).expect(202)).body as TurnView;
+    await client.turns.result(turn.id);
+    const done = (await client.ask('get', `/turns/${turn.id}`, { sessionId }).expect(200)).body as TurnView;
+    const failed = (await client.ask('post', '/turns', { sessionId, body: { text: 'fail' } }).expect(202))
+      .body as TurnView;
+    await client.turns.result(failed.id).catch(() => undefined);
+    const over = (await client.ask('get', `/turns/${failed.id}`, { sessionId }).expect(200)).body as TurnView;
+    await client.app.close();
+
+    expect(unlike(session, schemaOf('/sessions', 'post', '201'))).toEqual([]);
+    for (const view of [turn, done, over]) expect(unlike(view, schemaOf('/turns', 'post', '202'))).toEqual([]);
+    expect(schemaOf('/turns', 'get', '200').properties.turns.items).toEqual(schemaOf('/turns', 'post', '202'));
+    expect(schemaOf('/sessions', 'get', '200').properties.sessions.items).toEqual(schemaOf('/sessions', 'post', '201'));
+  });
+
+  function schemaOf(path: string, method: string, status: string): Schema {
+    const schema = paths[path][method].responses[status].content?.['application/json'].schema;
+    if (!schema) throw new Error(`${method} ${path} has no schema for ${status}.`);
+    return schema;
+  }
+});
+
+/** Keys that the schema does not have, and those that it says must be there and are not. */
+function unlike(value: object, { properties, required = [] }: Schema): string[] {
+  return [...Object.keys(value).filter((key) => !(key in properties)), ...required.filter((key) => !(key in value))];
+}
+
+function keysOf(type: new () => object): string[] {
+  const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
+  return [...new Set(rules.map(({ propertyName }) => propertyName))].sort();
+}

@@ -99,6 +99,7 @@ describeMariadb('what the MySQL store reads', () => {
       ['later turns', 11, () => store.ports.turns.list({ sessionId: 'deep', after: before, limit: 10 })],
       ['its open turns', 3, () => store.ports.turns.list({ sessionId: 'deep', status: ['queued', 'running'] })],
       ['the latest checkpoint', 2, () => store.ports.checkpoints.load('desk', 'deep')],
+      ['who has checkpoints', 8, () => store.ports.checkpoints.orchestrators('deep')],
       ['checkpoints before one', 11, () => store.ports.checkpoints.history('desk', 'deep', { before, limit: 10 })],
       ['a page of documents', 14, () => store.ports.state.list({ ...SHELF, limit: 10 })],
       ['a page of documents of a scope', 14, () => store.ports.state.list({ ...SHELF, scope: 'c', limit: 10 })],

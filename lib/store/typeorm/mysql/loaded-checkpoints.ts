@@ -1,7 +1,6 @@
 import { type CheckpointRow } from '../../embedded/rows.js';
 import { type CheckpointTable } from '../../embedded/tables.js';
 import { MemoryCheckpoints } from '../../memory/memory-contents.js';
-import { namesOf } from '../names-of.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
@@ -66,7 +65,7 @@ export class LoadedCheckpoints extends LoadedTable<CheckpointRow, Key> implement
   orchestrators(sessionId: string): string[] {
     const name = fact('orchestrators', sessionId);
     return this.unit.recall<string[]>(name, () => {
-      const names = statement(namesOf('checkpoint', 'orchestrator'), sessionId, sessionId);
+      const names = statement('SELECT DISTINCT orchestrator AS name FROM {checkpoint} WHERE session_id = ?', sessionId);
       return {
         queries: [
           {

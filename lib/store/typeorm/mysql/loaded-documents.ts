@@ -2,7 +2,6 @@ import { type StateAddress, type StateQuery, type StateSelection } from '../../.
 import { type DocumentRow } from '../../embedded/rows.js';
 import { type DocumentTable } from '../../embedded/tables.js';
 import { MemoryDocuments } from '../../memory/memory-contents.js';
-import { namesOf } from '../names-of.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
@@ -91,7 +90,7 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
   namespaces(sessionId: string): string[] {
     const name = fact('namespaces', sessionId);
     return this.unit.recall<string[]>(name, () => {
-      const names = statement(namesOf('document', 'namespace'), sessionId, sessionId);
+      const names = statement('SELECT DISTINCT namespace AS name FROM {document} WHERE session_id = ?', sessionId);
       return {
         queries: [
           {

@@ -1,7 +1,7 @@
 import { type StateAddress, type StateQuery, type StateSelection } from '../../../state/state.store.js';
 import { type CheckpointRow, type DocumentRow, type MessageRow } from '../../embedded/rows.js';
 import { type CheckpointTable, type DocumentTable, type MessageTable } from '../../embedded/tables.js';
-import { namesOf } from '../names-of.js';
+import { namesOf } from './names-of.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
 export class SqliteCheckpoints

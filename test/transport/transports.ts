@@ -1,3 +1,4 @@
+import { type Server } from 'node:http';
 import { type AddressInfo } from 'node:net';
 import { type ExecutionContext, type INestApplication, type ModuleMetadata } from '@nestjs/common';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
@@ -205,6 +206,8 @@ async function application(metadata: ModuleMetadata, more: ModuleMetadata): Prom
 
 async function listening(app: INestApplication): Promise<string> {
   await app.listen(0, '127.0.0.1');
+  // A machine that stands still must not have it close connections that the client is about to use.
+  (app.getHttpServer() as Server).keepAliveTimeout = 0;
   return app.getUrl();
 }
 

@@ -29,25 +29,27 @@ export function observedAdapter(adapter: SessionsAdapter, telemetry: Telemetry):
   const ports = new Map<PropertyKey, object>(
     PORTS.map((port) => [port, observedPort(adapter[port], port, adapter.system, telemetry)]),
   );
-  // A proxy: methods of the adapter's own class find what is private to it.
-  return new Proxy(adapter, { get: (target, key) => ports.get(key) ?? boundTo(target, key) });
+  return inFrontOf(adapter, (key) => ports.get(key) ?? boundTo(adapter, key));
 }
 
 function observedPort<T extends object>(port: T, name: string, system: string | undefined, telemetry: Telemetry): T {
   const methods = new Map<PropertyKey, unknown>();
-  return new Proxy(port, {
-    get: (target, key) => {
-      const known = methods.get(key);
-      if (known) return known;
-      if (typeof Reflect.get(target, key) !== 'function') return Reflect.get(target, key) as unknown;
-      const method = observed(`${name}.${String(key)}`, system, telemetry, (args) => {
-        // Looked up for each call: somebody may have put another one in its place.
-        return Reflect.apply(Reflect.get(target, key) as Operation, target, args);
-      });
-      methods.set(key, method);
-      return method;
-    },
+  return inFrontOf(port, (key) => {
+    const known = methods.get(key);
+    if (known) return known;
+    if (typeof Reflect.get(port, key) !== 'function') return Reflect.get(port, key) as unknown;
+    const method = observed(`${name}.${String(key)}`, system, telemetry, (args) => {
+      // Looked up for each call: somebody may have put another one in its place.
+      return Reflect.apply(Reflect.get(port, key) as Operation, port, args);
+    });
+    methods.set(key, method);
+    return method;
   });
+}
+
+/** Of the same classes. Has nothing itself: what is read-only in the object could not be given as something else. */
+function inFrontOf<T extends object>(object: T, get: (key: PropertyKey) => unknown): T {
+  return new Proxy(Object.create(object) as T, { get: (_, key) => get(key) });
 }
 
 function observed(

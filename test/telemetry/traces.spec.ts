@@ -192,7 +192,8 @@ interface Processes {
 
 /** Two applications on one store: the first takes turns, the second runs them. What the second has ended is exported. */
 async function twoProcesses(answer: Work, options: { telemetry?: boolean } = {}): Promise<Processes> {
-  const adapter = { ...memoryAdapter(), system: 'test-store' };
+  // What an application gives may be read-only.
+  const adapter = Object.freeze({ ...memoryAdapter(), system: 'test-store' });
   const desk = defineOrchestrator({
     name: 'desk',
     route: () => 'answer',

@@ -197,7 +197,7 @@ export class SessionStore {
 
   /**
    * Revokes all live sessions that the user has when it is called, in every workspace unless one is named (NST-18). One that is
-   * created meanwhile may stay.
+   * created meanwhile may stay. With a session that stays, those stay that its orchestrators made for themselves (`<id>/...`).
    * @returns those that it ended
    * @throws what revoking one of them threw first, after the others were revoked: call it again
    */
@@ -205,7 +205,8 @@ export class SessionStore {
     assertName(userId, 'userId');
     const { except = [], ...workspace } = checkInput(RevokeOptions, options, 'options');
     const query = { ...workspace, userId, state: [...LIVE_STATES] };
-    const passed = new Set([except].flat());
+    const kept = [except].flat();
+    const passed = new Set(kept);
     const revoked: Session[] = [];
     const failures: unknown[] = [];
     // From the beginning each time: what is touched meanwhile changes its place.
@@ -215,6 +216,7 @@ export class SessionStore {
       if (next.length === 0) break;
       await inGroups(next, REVOKED_AT_ONCE, async ({ id }) => {
         passed.add(id);
+        if (kept.some((parent) => id.startsWith(`${parent}/`))) return;
         try {
           const { session, changed } = await this.revokeOne(id);
           if (changed) revoked.push(session);

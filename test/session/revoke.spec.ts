@@ -70,6 +70,15 @@ describe.each(STORES)('revoking over $name', ({ open }) => {
     expect(await store.get(asking.id)).toEqual(asking);
   });
 
+  it('NST-18 spares what the orchestrators of a session that stays have made for themselves', async () => {
+    const [asking, other] = [await create(), await create()];
+    const child = await store.create({ id: `${asking.id}/refunds`, userId });
+    const ofOther = await store.create({ id: `${other.id}/refunds`, userId });
+
+    expect(ids(await store.revokeAll(userId, { except: asking.id }))).toEqual(ids([other, ofOther]));
+    expect(await store.get(child.id)).toEqual(child);
+  });
+
   it('NST-18 revokes one session', async () => {
     const { id } = await store.touch((await create()).id);
     events.length = 0;

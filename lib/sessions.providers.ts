@@ -20,6 +20,7 @@ import { OrchestrationService } from './orchestration/orchestration.service.js';
 import { OrchestrationStateManager } from './orchestration/orchestration-state-manager.service.js';
 import { StepPredicates } from './orchestration/step-predicates.js';
 import { StepSequencer } from './orchestration/step-sequencer.service.js';
+import { checkedPrincipals } from './transport/principal.js';
 import { ToolGuard } from './transport/tool.guard.js';
 import { OrchestratorCommands } from './orchestrator/orchestrator-commands.js';
 import { OrchestratorEvents } from './orchestrator/orchestrator-events.js';
@@ -329,7 +330,7 @@ export const SESSIONS_PROVIDERS: Provider[] = [
     ) => new SessionSweeper(sessions, adapter, settings.sweep, findProvider(moduleRef, SchedulerRegistry), telemetry),
   ),
 
-  provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => principal),
+  provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => checkedPrincipals(principal)),
   SessionGuard,
   ToolGuard,
   StateEvents,

@@ -1,4 +1,6 @@
 import { type ExecutionContext } from '@nestjs/common';
+import { isName, NAME_RULE } from '../common/ids.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type Session } from '../session/session.js';
 import { transportOf } from './transport-of.js';
 
@@ -18,16 +20,35 @@ export type PrincipalResolver = (
 /**
  * The default: what passport and most guards leave behind, with `id`, `workspaceId` and `capabilities`. HTTP: `request.user`.
  * GraphQL: `context.req.user`, else `context.user`. WebSocket: `client.user`, else `client.data.user`. Microservices: nobody.
+ * @throws SessionsConfigurationError for an `id` or a `workspaceId` that is no text (NST-24)
  */
 export const signedInUser: PrincipalResolver = (context) => {
   const user = transportOf(context).user(context) as SignedInUser | null | undefined;
-  if (typeof user?.id !== 'string') return null;
+  const userId = textOf(user, 'id');
+  const workspaceId = textOf(user, 'workspaceId');
+  if (userId === undefined) return null;
   return {
-    userId: user.id,
-    ...(typeof user.workspaceId === 'string' ? { workspaceId: user.workspaceId } : {}),
-    ...(isTexts(user.capabilities) ? { capabilities: user.capabilities } : {}),
+    userId,
+    ...(workspaceId === undefined ? {} : { workspaceId }),
+    ...(isTexts(user?.capabilities) ? { capabilities: user.capabilities } : {}),
   };
 };
+
+/**
+ * The resolver, with what it gives checked: every session is somebody's, so a principal without a name would have them all.
+ * @throws SessionsConfigurationError for a `userId` or a `workspaceId` that names nobody (NST-24)
+ */
+export function checkedPrincipals(resolve: PrincipalResolver): PrincipalResolver {
+  return async (context) => {
+    const principal = await resolve(context);
+    if (principal === null || principal === undefined) return principal;
+    const { userId, workspaceId } = principal;
+    if (!isName(userId)) throw wrongPrincipal('userId', NAME_RULE);
+    if (workspaceId !== undefined && !isName(workspaceId))
+      throw wrongPrincipal('workspaceId', `${NAME_RULE} Without one: undefined.`);
+    return principal;
+  };
+}
 
 /** Both must match: a session without a workspace belongs to no principal that has one, and the other way round. */
 export function ownsSession(principal: Principal, session: Session): boolean {
@@ -38,6 +59,20 @@ interface SignedInUser {
   readonly id?: unknown;
   readonly workspaceId?: unknown;
   readonly capabilities?: unknown;
+}
+
+/** Leaving out what is no text would make one workspace of several. */
+function textOf(user: SignedInUser | null | undefined, field: 'id' | 'workspaceId'): string | undefined {
+  const value = user?.[field] ?? undefined;
+  if (value === undefined || typeof value === 'string') return value;
+  throw new SessionsConfigurationError(
+    `SessionsModule: The signed-in user's ${field} must be a text. Make it one, or map the user with the option principal.`,
+  );
+}
+
+// The value is somebody's: it must not stand in a log.
+function wrongPrincipal(field: keyof Principal, rule: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(`SessionsModule: The ${field} that the option principal gives ${rule}`);
 }
 
 /** Whether it is a list of texts, as capabilities must be to count. */

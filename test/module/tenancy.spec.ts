@@ -1,4 +1,15 @@
-import { AffinityResolver, resolveSession, type Session } from 'nestjs-agent-sessions';
+import { type ExecutionContext } from '@nestjs/common';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import {
+  AffinityResolver,
+  type Principal,
+  type PrincipalResolver,
+  resolveSession,
+  type Session,
+  SessionsConfigurationError,
+  signedInUser,
+} from 'nestjs-agent-sessions';
+import { PRINCIPAL_RESOLVER } from '../../lib/sessions.tokens.js';
 import { type AskOptions, type ClientApp, clientApp } from '../http/client-app.js';
 
 const WORKSPACES = ['acme', 'other', undefined] as const;
@@ -72,5 +83,57 @@ describe.each(WORKSPACES)('ann of workspace %s, where others have an ann on the 
 
     await app.sessions.revokeAll('ann');
     expect(await everybody()).toEqual(['expired', 'expired', 'expired']);
+  });
+});
+
+describe('who is signed in', () => {
+  /** What the log has; the answer is 500 and says nothing. */
+  const refusal = async (principal: unknown): Promise<unknown> => {
+    const { app, ask } = await clientApp({ principal: () => principal as Principal });
+    try {
+      const { body } = (await ask('get', '/sessions').expect(500)) as { readonly body: unknown };
+      expect(body).toMatchObject({ code: 'CONFIGURATION' });
+      const resolve = app.get<PrincipalResolver>(PRINCIPAL_RESOLVER);
+      return await Promise.resolve(resolve({} as ExecutionContext)).catch((error: unknown) => error);
+    } finally {
+      await app.close();
+    }
+  };
+
+  it.each([
+    ['userId', { userId: undefined }],
+    ['userId', { userId: '' }],
+    ['userId', { userId: 4711 }],
+    ['userId', 'ann'],
+    ['workspaceId', { userId: 'ann', workspaceId: null }],
+    ['workspaceId', { userId: 'ann', workspaceId: 4711 }],
+    ['workspaceId', { userId: 'ann', workspaceId: 'a\nb' }],
+  ])('NST-24 is nobody of whom the sessions of all could be listed: %s of %j', async (field, principal) => {
+    const error = await refusal(principal);
+
+    expect(error).toBeInstanceOf(SessionsConfigurationError);
+    expect((error as Error).message).toContain(`The ${field} that the option principal gives must be`);
+    expect((error as Error).message).not.toContain('4711');
+  });
+
+  it.each([
+    ['id', { id: 4711 }],
+    ['workspaceId', { id: 'ann', workspaceId: 4711 }],
+    ['workspaceId', { id: 'ann', workspaceId: ['acme'] }],
+  ])('NST-24 by default has texts, or two workspaces would be one: %s of %j', (field, user) => {
+    const context = new ExecutionContextHost([{ user }]);
+    context.setType('http');
+
+    const read = () => signedInUser(context);
+    expect(read).toThrow(SessionsConfigurationError);
+    expect(read).toThrow(`The signed-in user's ${field} must be a text.`);
+    expect(read).not.toThrow('4711');
+  });
+
+  it.each([undefined, null])('NST-24 by default is of no workspace where that is %s', (workspaceId) => {
+    const context = new ExecutionContextHost([{ user: { id: 'ann', workspaceId } }]);
+    context.setType('http');
+
+    expect(signedInUser(context)).toEqual({ userId: 'ann' });
   });
 });

@@ -1,3 +1,4 @@
+import { outsideRequests } from '../common/outside-requests.js';
 import { isTerminal, type Turn } from './turn.js';
 import { type TurnHints, type TurnLedger } from './turn.store.js';
 
@@ -34,6 +35,8 @@ export class TurnContexts {
   private readonly kept = new Map<string, Kept>();
   private unsubscribe: (() => void) | null = null;
   private timer: NodeJS.Timeout | null = null;
+  /** Neither hints nor looks by the clock belong to the request that happened to be first. */
+  private readonly outsideRequests = outsideRequests();
 
   /** @param runsTurns whether this process does; otherwise nobody would ask for what was kept, and nothing is */
   constructor(
@@ -47,8 +50,7 @@ export class TurnContexts {
   keep(turnId: string, { context, onEvent }: CallerParts): void {
     if (!this.runsTurns || (!context && !onEvent) || this.kept.has(turnId)) return;
     this.kept.set(turnId, { context: Object.freeze({ ...context }), onEvent, since: performance.now() });
-    this.unsubscribe ??= this.hints.subscribe((changed, turn) => this.hear(changed, turn));
-    this.timer ??= this.lookLater();
+    this.outsideRequests(() => this.listen());
     for (const oldest of this.kept.keys()) {
       if (this.kept.size <= KEEP_AT_MOST) break;
       this.drop(oldest);
@@ -74,6 +76,11 @@ export class TurnContexts {
     this.unsubscribe = null;
     if (this.timer) clearTimeout(this.timer);
     this.timer = null;
+  }
+
+  private listen(): void {
+    this.unsubscribe ??= this.hints.subscribe((changed, turn) => this.hear(changed, turn));
+    this.timer ??= this.lookLater();
   }
 
   private hear(turnId: string, turn?: Turn): void {

@@ -1,4 +1,5 @@
 import { deepFreeze } from '../common/json.js';
+import { type OutsideRequests, outsideRequests } from '../common/outside-requests.js';
 import { SETTLED, type TurnEvent } from './turn-event.js';
 import { type TurnEventLog } from './turn-event-log.js';
 import { messageOf } from './turn-event-message.js';
@@ -57,6 +58,7 @@ export class TurnEventFeed {
   constructor(
     private readonly turnId: string,
     private readonly place: EventPlace,
+    private readonly outside: OutsideRequests = outsideRequests(),
   ) {
     this.ready = this.begin();
   }
@@ -81,7 +83,8 @@ export class TurnEventFeed {
       };
       this.waiting.add(wake);
       signal.addEventListener('abort', wake);
-      if (!this.following) void this.follow();
+      // The look of all readers is not the first one's.
+      if (!this.following) void this.outside(() => this.follow());
     });
   }
 

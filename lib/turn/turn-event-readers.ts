@@ -1,5 +1,6 @@
 import { setImmediate as nextTask, setTimeout as delay } from 'node:timers/promises';
 import { Observable } from 'rxjs';
+import { outsideRequests } from '../common/outside-requests.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type StoredEvents } from './stored-events.js';
@@ -35,6 +36,8 @@ export class TurnEventReaders {
   private readonly feeds = new Map<string, OpenFeed>();
   private unsubscribe: (() => void) | null = null;
   private closed = false;
+  /** Neither hints nor looks for news belong to the request that happened to read first. */
+  private readonly outsideRequests = outsideRequests();
 
   constructor(private readonly sources: EventSources) {}
 
@@ -140,11 +143,13 @@ export class TurnEventReaders {
   }
 
   private open(turnId: string): OpenFeed {
-    const feed = new TurnEventFeed(turnId, this.sources);
+    const feed = new TurnEventFeed(turnId, this.sources, this.outsideRequests);
     const unlisten = this.sources.stored.listen(turnId, (events) => feed.tell(events));
     const open: OpenFeed = { turnId, feed, unlisten, readers: 0 };
     this.feeds.set(turnId, open);
-    this.unsubscribe ??= this.sources.hints.subscribe((changed) => this.feeds.get(changed)?.feed.hint());
+    this.unsubscribe ??= this.outsideRequests(() =>
+      this.sources.hints.subscribe((changed) => this.feeds.get(changed)?.feed.hint()),
+    );
     // Its readers are told; whoever comes next tries anew.
     feed.ready.catch(() => this.forget(open));
     return open;

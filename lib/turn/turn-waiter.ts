@@ -1,3 +1,4 @@
+import { outsideRequests } from '../common/outside-requests.js';
 import { ShuttingDownError, TurnNotFoundError } from './turn.errors.js';
 import { type TurnHints, type TurnLedger } from './turn.store.js';
 import { isTerminal, type Turn } from './turn.js';
@@ -26,6 +27,8 @@ export class TurnWaiter {
   private unsubscribe: (() => void) | null = null;
   private timer: NodeJS.Timeout | null = null;
   private closed = false;
+  /** Neither hints nor looks by the clock belong to the request that happened to wait first. */
+  private readonly outsideRequests = outsideRequests();
 
   constructor(
     private readonly ledger: TurnLedger,
@@ -93,9 +96,13 @@ export class TurnWaiter {
   private watch(turnId: string): Watch {
     const watch: Watch = { waiting: new Set(), heard: false, asking: null, ended: null };
     this.watches.set(turnId, watch);
+    this.outsideRequests(() => this.listen());
+    return watch;
+  }
+
+  private listen(): void {
     this.unsubscribe ??= this.hints.subscribe((changed, turn) => this.hear(changed, turn));
     this.timer ??= setInterval(() => this.checkAll(), this.pollMs);
-    return watch;
   }
 
   private checkAll(): void {

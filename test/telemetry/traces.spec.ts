@@ -172,6 +172,35 @@ describe('spans (NST-21)', () => {
     expect(named('turns.claim', recorded.spans())[0]).toMatchObject({ parentSpanContext: undefined });
   });
 
+  it('NST-21 who waits for a turn, or reads its events, has no span of what is asked by the clock meanwhile', async () => {
+    const { api, sessionId, handle } = await twoProcesses(async (turn) => {
+      await turn.waitFor('approval');
+      return 'approved';
+    });
+    const { id } = await handle.submit('may I?', { sessionId });
+    await eventually(async () => (await api.turns.get(id))?.status === 'waiting');
+    const begin = (name: string, work: () => Promise<unknown>): Promise<unknown> =>
+      trace.getTracer('app').startActiveSpan(name, (span) => work().finally(() => span.end()));
+    const over = [
+      begin('GET /result', () => api.turns.result(id)),
+      begin('GET /events', async () => {
+        for await (const event of api.turns.readEvents(id)) if (event.type === 'settled') return;
+      }),
+    ];
+    // The waiter looks once a second, the feed more often.
+    const before = [await asked('turns.get'), await asked('events.read')];
+    await eventually(async () => (await asked('turns.get')) >= before[0] + 5);
+    expect(await asked('events.read')).toBeGreaterThan(before[1] + 2);
+    await api.turns.signal(id, 'approval');
+    await Promise.all(over);
+
+    const spans = recorded.spans();
+    const traceOf = (name: string) =>
+      treeOf(spans.filter((span) => span.spanContext().traceId === named(name, spans)[0].spanContext().traceId));
+    expect(traceOf('GET /result')).toEqual(['GET /result', '  turns.get', '  turns.get']);
+    expect(traceOf('GET /events')).toEqual(['GET /events', '  turns.get', '  events.last']);
+  });
+
   it('NST-21 telemetry: false tells nothing, and the store is used as it is', async () => {
     const { api, execute, sessionId } = await twoProcesses(() => 'done', { telemetry: false });
     await execute('go');
@@ -225,6 +254,12 @@ async function twoProcesses(answer: Work, options: { telemetry?: boolean } = {})
 function isLast(name: string, attributes: ReadableSpan['attributes'], turnId: string): boolean {
   const outcome = String(attributes['agent_sessions.attempt.outcome']);
   return name === 'invoke_agent desk' && attributes['agent_sessions.turn.id'] === turnId && outcome !== 'retry';
+}
+
+/** How often the store was asked this. */
+async function asked(operation: string): Promise<number> {
+  const points = await recorded.points('agent_sessions.store.operation.duration');
+  return points.find(({ attributes }) => attributes['db.operation.name'] === operation)?.value ?? 0;
 }
 
 function named(name: string, spans: readonly ReadableSpan[]): ReadableSpan[] {

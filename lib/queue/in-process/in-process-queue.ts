@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { outsideRequests } from '../../common/outside-requests.js';
 import { type TurnQueue } from '../../turn/turn-queue.js';
 
 /**
@@ -15,7 +15,7 @@ export class InProcessQueue implements TurnQueue {
   private handler: ((sessionId: string) => Promise<void>) | null = null;
   private paused = false;
   /** A visit must not run in the asynchronous context of the request that happened to ring. */
-  private readonly outsideRequests = AsyncLocalStorage.snapshot();
+  private readonly outsideRequests = outsideRequests();
 
   constructor(private readonly concurrency: number) {}
 

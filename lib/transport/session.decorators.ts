@@ -7,9 +7,9 @@ import { type IdSource } from './id-source.js';
 export interface UseSessionOptions {
   /** Default `header:x-session-id` in HTTP and GraphQL, `data:sessionId` in WebSocket and microservices. */
   readonly from?: IdSource;
-  /** The states in which the handler may run. Default: all but `expired`. */
+  /** The states in which the handler may run. One past its lifetime counts as `expired`. Default: all but `expired`. */
   readonly states?: readonly SessionState[];
-  /** Record activity, which resumes a suspended session. Default true. */
+  /** Record activity, which resumes a suspended session; of an expired one there is none. Default true. */
   readonly touch?: boolean;
   /** Let a request without a session id through; the session is then absent. Default false. */
   readonly optional?: boolean;

@@ -44,7 +44,9 @@ export class SessionGuard implements CanActivate {
     const session = await this.sessions.get(sessionId);
     if (!session || (principal && !this.owns(principal, session))) throw new SessionNotFoundError(sessionId);
     this.assertState(session, options);
-    keepSession(context, options.touch === false ? session : await this.sessions.touch(session.id));
+    // What is over is never touched: nothing brings it back.
+    const touched = options.touch !== false && !this.sessions.isOver(session);
+    keepSession(context, touched ? await this.sessions.touch(session.id) : session);
     return true;
   }
 
@@ -57,12 +59,10 @@ export class SessionGuard implements CanActivate {
   }
 
   protected assertState(session: Session, { states }: UseSessionOptions): void {
-    const allowed = states ? states.includes(session.state) : session.state !== 'expired';
-    if (!allowed) throw new SessionStateError(session.id, session.state, 'use');
     // One whose lifetime is over counts as expired, though no sweep has come by yet.
-    if (session.state !== 'expired' && this.sessions.isOver(session)) {
-      throw new SessionStateError(session.id, 'expired', 'use');
-    }
+    const state = this.sessions.isOver(session) ? 'expired' : session.state;
+    const allowed = states ? states.includes(state) : state !== 'expired';
+    if (!allowed) throw new SessionStateError(session.id, state, 'use');
   }
 
   /** What stands where the id should; `undefined` where nothing does. It is checked afterwards. */

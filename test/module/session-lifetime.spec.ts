@@ -12,11 +12,13 @@ import {
   SessionGuard,
   SessionsModule,
   type SessionsModuleOptions,
+  type SessionsModuleStatics,
   SessionStore,
   UseSession,
 } from 'nestjs-agent-sessions';
 import request from 'supertest';
 import { SessionSweeper } from '../../lib/maintenance/session-sweeper.service.js';
+import { OpenGuard } from '../http/state-app.js';
 import { Echo } from '../support/application.js';
 import { eventually } from '../support/eventually.js';
 
@@ -37,6 +39,12 @@ class ChatController {
   untouched(): string {
     return 'welcome';
   }
+
+  @Get('ended-as-well')
+  @UseSession({ states: ['active', 'expired'] })
+  endedAsWell(): string {
+    return 'welcome';
+  }
 }
 
 describe('the life of sessions in an application', () => {
@@ -45,7 +53,7 @@ describe('the life of sessions in an application', () => {
   let store: SessionStore;
   let events: SessionEvent[];
 
-  async function start(options: SessionsModuleOptions): Promise<void> {
+  async function start(options: SessionsModuleOptions & SessionsModuleStatics): Promise<void> {
     const principal = () => ({ userId: 'ann' });
     const module = await Test.createTestingModule({
       imports: [SessionsModule.forRoot({ adapter, principal, ...options }), SessionsModule.forFeature([Echo])],
@@ -98,6 +106,20 @@ describe('the life of sessions in an application', () => {
     expect(events).toContainEqual(
       expect.objectContaining({ type: 'expired', previousState: 'active', cause: 'lifetime' }),
     );
+  });
+
+  it('SES-19 NST-12 a handler that takes expired sessions takes one past its lifetime, and does not touch it', async () => {
+    await start({ maxLifetimeSeconds: 3600, sweep: false });
+    const old = await insert({ createdAt: ago(3_600_001) });
+    await get('/ended-as-well', old.id).expect(200);
+    expect(await store.get(old.id)).toEqual(old);
+  });
+
+  it('SES-19 NST-16 its owner ends a session past its lifetime', async () => {
+    await start({ maxLifetimeSeconds: 3600, sweep: false, controllers: { sessions: { guards: [OpenGuard] } } });
+    const { id } = await insert({ createdAt: ago(3_600_001) });
+    await request(app.getHttpServer()).delete('/sessions/current').set('x-session-id', id).expect(204);
+    expect(await store.get(id)).toMatchObject({ state: 'expired' });
   });
 
   it('SES-10 SES-11 the sweep expires and deletes sessions when it was asked to', async () => {

@@ -24,5 +24,6 @@ export default {
   maxWorkers: Math.ceil(availableParallelism() * 1.5),
   // What test files leave in memory slows down those that follow.
   workerIdleMemoryLimit: '1GB',
+  testSequencer: '<rootDir>/test/support/sequencer.mjs',
   testTimeout: 20_000,
 };

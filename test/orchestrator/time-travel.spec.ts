@@ -39,7 +39,7 @@ describe.each(LIVE_STORES)('time travel over $name', ({ name, open }) => {
       desk: app.handle<State>(speakers.desk),
       sales: app.handle<State>(speakers.sales),
     };
-    const numRuns = name === 'memory' ? 200 : 15;
+    const numRuns = name === 'memory' ? 200 : 8;
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 25 }), async (actions) => {
         const sessions = [new SessionModel(await app.session())];

@@ -10,6 +10,16 @@ export class Deadline {
     return performance.now() >= this.end;
   }
 
+  /** @throws DeadlineError when it is over */
+  check(): void {
+    if (this.isOver) throw new DeadlineError(this.ms);
+  }
+
+  /** The later one of the two. */
+  orLater(other: Deadline): Deadline {
+    return other.end > this.end ? other : this;
+  }
+
   /** What the promise gives. @throws DeadlineError when it has not settled by then; whatever it gives later is dropped */
   wait<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {

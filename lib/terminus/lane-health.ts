@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { type Deadline } from '../common/deadline.js';
 import { type LaneService } from '../turn/lane.service.js';
 import { type Lane, type LaneHead } from '../turn/lane.js';
 
@@ -21,8 +22,44 @@ export interface LaneHealth {
   readonly stuck: number;
 }
 
-/** Looks at every lane, and changes nothing: unlike the reconciler's look, it does not put off anybody's. */
-export async function lookAtLanes(lanes: LaneService, stuckAfterMs: number): Promise<LaneHealth> {
+interface Look {
+  /** Of who waits for the longest time. */
+  deadline: Deadline;
+  readonly health: Promise<LaneHealth>;
+}
+
+/** Those who ask while somebody's look is under way are given what it finds: it reads a lot, and probes come by the clock. */
+export class LaneLooks {
+  private readonly underWay = new Map<number, Look>();
+
+  constructor(private readonly lanes: () => LaneService) {}
+
+  /**
+   * @param deadline until when the caller waits
+   * @throws DeadlineError once nobody waits for it any more
+   */
+  look(stuckAfterMs: number, deadline: Deadline): Promise<LaneHealth> {
+    const known = this.underWay.get(stuckAfterMs);
+    if (known && !known.deadline.isOver) {
+      known.deadline = known.deadline.orLater(deadline);
+      return known.health;
+    }
+    const look: Look = {
+      deadline,
+      health: lookAtLanes(this.lanes(), stuckAfterMs, () => look.deadline.check()).finally(() => {
+        if (this.underWay.get(stuckAfterMs) === look) this.underWay.delete(stuckAfterMs);
+      }),
+    };
+    this.underWay.set(stuckAfterMs, look);
+    return look.health;
+  }
+}
+
+/**
+ * Looks at every lane, and changes nothing: unlike the reconciler's look, it does not put off anybody's.
+ * @param check throws when nobody waits any more: nothing further is asked for then
+ */
+async function lookAtLanes(lanes: LaneService, stuckAfterMs: number, check: () => void): Promise<LaneHealth> {
   const now = Date.now();
   const seen = { lanes: 0, queued: 0, running: 0, waiting: 0 };
   const overdue: Lane[] = [];
@@ -38,16 +75,18 @@ export async function lookAtLanes(lanes: LaneService, stuckAfterMs: number): Pro
       const isHeld = page.mode === 'paused' || lane.mode === 'paused';
       if (!isHeld && lane.head && dueSince(lane.head) < now - stuckAfterMs) overdue.push(lane);
     }
+    check();
     after = page.lanes.at(-1)?.sessionId;
     more = page.lanes.length === PAGE;
   }
-  return { ...seen, oldestWaitMs: now - oldest, stuck: await countStill(lanes, overdue.slice(0, MAX_STUCK)) };
+  return { ...seen, oldestWaitMs: now - oldest, stuck: await countStill(lanes, overdue.slice(0, MAX_STUCK), check) };
 }
 
 /** A turn that was queued behind others is old when it comes to the head: whether nobody claims it, a second look tells. */
-async function countStill(lanes: LaneService, overdue: readonly Lane[]): Promise<number> {
+async function countStill(lanes: LaneService, overdue: readonly Lane[], check: () => void): Promise<number> {
   if (overdue.length === 0) return 0;
   await delay(SECOND_LOOK_MS);
+  check();
   const again = await Promise.all(overdue.map(({ sessionId }) => lanes.get(sessionId)));
   return again.filter(({ head }, index) => isSame(head, overdue[index].head)).length;
 }

@@ -6,7 +6,7 @@ import { type SessionSweeper } from '../maintenance/session-sweeper.service.js';
 import { type SessionsAdapter } from '../sessions.adapter.js';
 import { type TurnQueue } from '../turn/turn-queue.js';
 import { type TurnService } from '../turn/turn.service.js';
-import { type LaneHealth, lookAtLanes } from './lane-health.js';
+import { type LaneHealth, LaneLooks } from './lane-health.js';
 import { SessionsHealthOptions } from './sessions-health.options.js';
 
 type Status = 'up' | 'degraded' | 'down';
@@ -29,6 +29,8 @@ export interface HealthSources {
  * ```
  */
 export class SessionsHealthIndicator {
+  private readonly laneLooks = new LaneLooks(() => this.sources().turns.lanes);
+
   constructor(
     private readonly indicators: HealthIndicatorService,
     private readonly sources: () => HealthSources,
@@ -46,16 +48,21 @@ export class SessionsHealthIndicator {
   ): Promise<HealthIndicatorResult<Key>> {
     const checked = checkInput(SessionsHealthOptions, options, 'options');
     const { timeoutMs = 1000 } = checked;
-    const { adapter, queue, turns, sweeper } = this.sources();
+    const { adapter, queue, sweeper } = this.sources();
     const [store, rings, migrations, lanes] = await Promise.all([
       partOf(timeoutMs, 'down', () => adapter.ping()),
       queue.ping && partOf(timeoutMs, 'down', () => queue.ping?.()),
       adapter.pendingMigrations && partOf(timeoutMs, 'down', () => pendingIn(adapter)),
-      partOf(timeoutMs, isBounded(checked) ? 'down' : 'degraded', () => lanesOf(turns, checked)),
+      partOf(timeoutMs, isBounded(checked) ? 'down' : 'degraded', (deadline) => this.lanes(checked, deadline)),
     ]);
     const { runs, skipped, failed } = sweeper.counts;
     const parts = { store, ...(rings ? { queue: rings } : {}), ...(migrations ? { migrations } : {}), lanes };
     return this.told(key, worst(Object.values(parts)), { ...parts, sweeps: { runs, skipped, failed } });
+  }
+
+  private async lanes(options: SessionsHealthOptions, deadline: Deadline): Promise<Part> {
+    const health = await this.laneLooks.look(options.stuckAfterMs ?? 60_000, deadline);
+    return { status: statusOf(health, options), ...health };
   }
 
   private told<Key extends string>(
@@ -74,11 +81,12 @@ export class SessionsHealthIndicator {
 async function partOf(
   timeoutMs: number,
   otherwise: Status,
-  ask: () => Promise<Part | void> | undefined,
+  ask: (deadline: Deadline) => Promise<Part | void> | undefined,
 ): Promise<Part> {
   const startedAt = performance.now();
+  const deadline = new Deadline(timeoutMs);
   try {
-    const told = await new Deadline(timeoutMs).wait((async () => ask())());
+    const told = await deadline.wait((async () => ask(deadline))());
     return told ?? { status: 'up', ms: Math.round(performance.now() - startedAt) };
   } catch (error) {
     return { status: otherwise, error: errorType(error) };
@@ -88,11 +96,6 @@ async function partOf(
 async function pendingIn(adapter: SessionsAdapter): Promise<Part> {
   const pending = (await adapter.pendingMigrations?.())?.length ?? 0;
   return { status: pending > 0 ? 'down' : 'up', pending };
-}
-
-async function lanesOf(turns: TurnService, options: SessionsHealthOptions): Promise<Part> {
-  const health = await lookAtLanes(turns.lanes, options.stuckAfterMs ?? 60_000);
-  return { status: statusOf(health, options), ...health };
 }
 
 function statusOf({ stuck, oldestWaitMs }: LaneHealth, options: SessionsHealthOptions): Status {

@@ -131,6 +131,34 @@ describe('health (NST-20)', () => {
     await check({ timeoutMs: 50, maxWaitMs: 1000 }).expect(503);
   });
 
+  it('NST-20 those who ask at once share one look at the lanes, which ends with the last one who waits', async () => {
+    const adapter = memoryAdapter();
+    const { app, submit } = await startApp({ role: 'submit', adapter });
+    await submit();
+    const { mode, lanes } = await adapter.turns.lanes({ limit: 1 });
+    const full = { mode, lanes: Array.from({ length: 500 }, () => lanes[0]) };
+    const asked: ((page: typeof full) => void)[] = [];
+    adapter.turns.lanes = () => new Promise((resolve) => asked.push(resolve));
+    const health = app.get(SessionsHealthIndicator, { strict: false });
+    const late = { sessions: { lanes: { status: 'degraded', error: 'DeadlineError' } } };
+
+    const probes = [50, 50].map((timeoutMs) => health.isHealthy('sessions', { timeoutMs }));
+    expect(await Promise.all(probes)).toMatchObject([late, late]);
+    expect(asked.length).toBe(1);
+    asked[0](full);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    // Nobody wants the next page.
+    expect(asked.length).toBe(1);
+
+    const [hasty, patient] = [50, 60_000].map((timeoutMs) => health.isHealthy('sessions', { timeoutMs }));
+    expect(await hasty).toMatchObject(late);
+    asked[1](full);
+    await eventually(() => asked.length === 3);
+    asked[2]({ mode, lanes: [] });
+    expect(await patient).toMatchObject({ sessions: { lanes: { status: 'up', lanes: 500 } } });
+    expect(asked.length).toBe(3);
+  });
+
   it('NST-20 a queue that does not answer is down; one that cannot tell is left out', async () => {
     const queue = { ...silent(), ping: () => new Promise<void>(() => {}) };
     const { check } = await startApp({ turns: { queue } });

@@ -52,7 +52,7 @@ function sessionsParts(given: SessionsControllerOptions): Parts {
 
 function turnsParts(given: TurnsControllerOptions): Parts {
   const options = check(TurnsControllerOptions, 'controllers.turns', given);
-  const orchestrators = options.orchestrators.map(agentName);
+  const allowed = { orchestrators: options.orchestrators.map(agentName), whenBusy: options.whenBusy ?? [] };
   return {
     imports: options.imports ?? [],
     controllers: [turnsController(options)],
@@ -61,7 +61,7 @@ function turnsParts(given: TurnsControllerOptions): Parts {
         ClientTurns,
         [TurnService, TurnRunner, SessionStore],
         (turns: TurnService, runner: TurnRunner, sessions: SessionStore) =>
-          new ClientTurns(turns, runner, sessions, orchestrators),
+          new ClientTurns(turns, runner, sessions, allowed),
       ),
     ],
   };

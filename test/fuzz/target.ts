@@ -103,7 +103,7 @@ export class FuzzTarget {
           controllers: {
             state: { guards },
             sessions: { guards },
-            turns: { guards, orchestrators: [desk] },
+            turns: { guards, orchestrators: [desk], whenBusy: ['enqueue', 'reject', 'interrupt', 'latest'] },
           },
         }),
         SessionsModule.forFeature([desk, backOffice]),

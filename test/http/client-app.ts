@@ -13,6 +13,7 @@ import {
   SessionStore,
   type TurnContext,
   TurnService,
+  type WhenBusy,
 } from 'nestjs-agent-sessions';
 import request from 'supertest';
 import { type Gate } from '../support/running-application.js';
@@ -69,6 +70,7 @@ export interface ClientAppOptions extends SessionsModuleOptions, Omit<SessionsMo
   readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
   readonly guardImports?: ModuleMetadata['imports'];
   readonly allowClientIds?: boolean;
+  readonly whenBusy?: readonly WhenBusy[];
   readonly configure?: (app: HttpApp) => unknown;
   /** The application's own. */
   readonly controllers?: Type[];
@@ -81,6 +83,7 @@ export async function clientApp(options: ClientAppOptions = {}): Promise<ClientA
     guards = [OpenGuard],
     guardImports = [],
     allowClientIds = false,
+    whenBusy,
     configure,
     controllers = [],
     ...rest
@@ -99,7 +102,7 @@ export async function clientApp(options: ClientAppOptions = {}): Promise<ClientA
           turns: { shutdownGraceMs: 50, ...rest.turns },
           controllers: {
             sessions: { ...common, allowClientIds },
-            turns: { ...common, orchestrators: [desk] },
+            turns: { ...common, orchestrators: [desk], whenBusy },
           },
         }),
         SessionsModule.forFeature([desk, backOffice]),

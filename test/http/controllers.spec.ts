@@ -265,6 +265,10 @@ describe('enabling the controllers', () => {
     [{ turns: { guards, orchestrators: [] } }, 'controllers.turns.orchestrators must list at least one orchestrator'],
     [{ turns: { guards, orchestrators: [undefined] } }, 'controllers.turns.orchestrators must list'],
     [{ turns: { guards, orchestrators: [class Plain {}] } }, 'Plain is no orchestrator'],
+    [
+      { turns: { guards, orchestrators: [desk], whenBusy: ['panic'] } },
+      'controllers.turns.whenBusy must list policies',
+    ],
     [{ session: { guards } }, 'controllers.session is not a known key'],
   ])('NST-16 a configuration error for %j', (controllers, message) => {
     expect(() => SessionsModule.forRoot({ controllers: controllers as never })).toThrow(message);

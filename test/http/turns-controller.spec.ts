@@ -35,7 +35,11 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
   let url: string | undefined;
 
   beforeAll(async () => {
-    client = await clientApp({ platform, adapter: recordingAdapter(memoryAdapter(), calls) });
+    client = await clientApp({
+      platform,
+      adapter: recordingAdapter(memoryAdapter(), calls),
+      whenBusy: ['reject', 'interrupt'],
+    });
   });
 
   beforeEach(async () => {
@@ -189,6 +193,22 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect(draining.headers['retry-after']).toBe('5');
   });
 
+  it('NST-16 of a turn that is not shown nothing is said, not even its id', async () => {
+    await client.turns.lanes.pause({ sessionId });
+    const hidden = await client.turns.submit('back-office', 'audit', { sessionId, idempotencyKey: 'k1' });
+
+    const answers = [
+      (await say({ text: 'hi', whenBusy: 'reject' }).expect(409)).body as SessionsErrorBody,
+      (await say({ text: 'hi', key: 'k1' }).expect(422)).body as SessionsErrorBody,
+    ];
+    expect(answers).toMatchObject([{ code: 'SESSION_BUSY' }, { code: 'IDEMPOTENCY_CONFLICT' }]);
+    for (const answer of answers) {
+      expect(answer.sessionId).toBe(sessionId);
+      expect(JSON.stringify(answer)).not.toContain(hidden.id);
+    }
+    await client.turns.cancel(hidden.id);
+  });
+
   it.each([
     ['no text', '{}'],
     ['an empty text', '{"text":" "}'],
@@ -210,6 +230,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     ['force', '{"text":"hi","force":true}'],
     ['no orchestrator', '{"text":"hi","orchestrator":""}'],
     ['a list of orchestrators', '{"text":"hi","orchestrator":["desk"]}'],
+    ['a policy that is not for clients', '{"text":"hi","whenBusy":"replace"}'],
     ['an unknown policy', '{"text":"hi","whenBusy":"panic"}'],
     ['a number that JSON does not have', '{"text":"hi","metadata":{"n":1e999}}'],
     ['too deep a nesting', `{"text":"hi","metadata":{"a":${'['.repeat(5000)}${']'.repeat(5000)}}}`],
@@ -358,6 +379,32 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
   async function statusOf(turnId: string): Promise<string | undefined> {
     return (await client.turns.get(turnId))?.status;
   }
+});
+
+it('NST-16 a client names no policy unless the application lets it', async () => {
+  const { app, session, turns, ask } = await clientApp();
+  const { id: sessionId } = await session();
+  const body: unknown = (
+    await ask('post', '/turns', { sessionId, body: { text: 'hi', whenBusy: 'enqueue' } }).expect(400)
+  ).body;
+
+  expect(body).toMatchObject({ code: 'INVALID_INPUT', message: 'body.whenBusy must be left out here.' });
+  expect(await turns.list({ sessionId })).toEqual([]);
+  await app.close();
+});
+
+it('NST-16 TRN-01 an accepted turn is the answer, also when the session cannot be touched after it', async () => {
+  const { app, session, sessions, turns, ask } = await clientApp();
+  const { id: sessionId } = await session();
+  const warnings: unknown[][] = [];
+  app.useLogger({ log() {}, error() {}, warn: (...told: unknown[]) => void warnings.push(told) });
+  sessions.touch = () => Promise.reject(new Error('The store is away.'));
+  await ask('post', '/turns', { sessionId, body: { text: 'hi' } }).expect(202);
+
+  expect(await turns.list({ sessionId })).toHaveLength(1);
+  expect(String(warnings[0]?.[0])).toMatch(/^Could not touch session #\w+ after its turn was accepted\.$/);
+  expect(JSON.stringify(warnings)).not.toContain(sessionId);
+  await app.close();
 });
 
 function idsIn(stream: string): string[] {

@@ -1,13 +1,16 @@
-import { type OnApplicationBootstrap } from '@nestjs/common';
+import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { type Observable } from 'rxjs';
+import { traceOf } from '../../common/error-trace.js';
+import { hashed } from '../../common/log-id.js';
 import { InvalidInputError, SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SessionStore } from '../../session/session-store.service.js';
 import { type TurnEventMessage } from '../../turn/turn-event.js';
-import { toTurnInput } from '../../turn/turn.inputs.js';
-import { TurnNotFoundError } from '../../turn/turn.errors.js';
+import { type SubmitOptions, toTurnInput } from '../../turn/turn.inputs.js';
+import { IdempotencyConflictError, SessionBusyError, TurnNotFoundError } from '../../turn/turn.errors.js';
 import { type TurnRunner } from '../../turn/turn-runner.js';
 import { type TurnService } from '../../turn/turn.service.js';
-import { type Turn } from '../../turn/turn.js';
+import { type Turn, type TurnInput, type WhenBusy } from '../../turn/turn.js';
+import { HiddenTurnError } from './hidden-turn.error.js';
 import { toTurnView, type TurnView } from './turn-view.js';
 import { type ListTurnsQuery, type SubmitTurnBody } from './turns.inputs.js';
 
@@ -20,18 +23,28 @@ export interface TurnList {
   readonly nextAfter?: number;
 }
 
+/** What clients may do. */
+interface Allowed {
+  /** By name: those that they may speak to. */
+  readonly orchestrators: readonly string[];
+  /** The policies that they may name. */
+  readonly whenBusy: readonly WhenBusy[];
+}
+
 /** The turns of a session as its owner may make and see them: only those of the orchestrators that clients may speak to. */
 export class ClientTurns implements OnApplicationBootstrap {
+  private readonly logger = new Logger(ClientTurns.name);
+
   constructor(
     private readonly turns: TurnService,
     private readonly runner: TurnRunner,
     private readonly sessions: SessionStore,
-    private readonly orchestrators: readonly string[],
+    private readonly allowed: Allowed,
   ) {}
 
   /** @throws SessionsConfigurationError for an orchestrator that there is not */
   onApplicationBootstrap(): void {
-    const unknown = this.orchestrators.find((name) => !this.runner.find(name));
+    const unknown = this.allowed.orchestrators.find((name) => !this.runner.find(name));
     if (unknown === undefined) return;
     throw new SessionsConfigurationError(
       `SessionsModule: The option controllers.turns.orchestrators lists ${JSON.stringify(unknown)}, and no orchestrator of that ` +
@@ -39,19 +52,20 @@ export class ClientTurns implements OnApplicationBootstrap {
     );
   }
 
-  /** @throws as `TurnService.submit` */
+  /** @throws as `TurnService.submit`; of a turn that is not shown nothing is said */
   async submit(sessionId: string, body: SubmitTurnBody, idempotencyKey?: string): Promise<TurnView> {
     const { text, content, metadata, whenBusy } = body;
     const orchestrator = this.orchestratorOf(body);
+    this.assertAllowed(whenBusy);
     // The service checks its size.
     const input = toTurnInput({ text, content, metadata }, Infinity, 'body');
-    const turn = await this.turns.submit(orchestrator, input, {
+    const turn = await this.accept(orchestrator, input, {
       sessionId,
       ...(whenBusy === undefined ? {} : { whenBusy }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     });
     // What is refused is no activity.
-    await this.sessions.touch(sessionId);
+    await this.touch(sessionId);
     return this.viewOf(turn);
   }
 
@@ -82,6 +96,25 @@ export class ClientTurns implements OnApplicationBootstrap {
     return this.turns.events(turnId, { after });
   }
 
+  private async accept(orchestrator: string, input: TurnInput, options: SubmitOptions): Promise<Turn> {
+    try {
+      return await this.turns.submit(orchestrator, input, options);
+    } catch (error) {
+      if (!(error instanceof SessionBusyError || error instanceof IdempotencyConflictError)) throw error;
+      const turn = await this.turns.get(error.turnId);
+      throw turn && this.isShown(turn) ? error : new HiddenTurnError(error);
+    }
+  }
+
+  /** Best effort: the turn is accepted, whatever becomes of this. */
+  private async touch(sessionId: string): Promise<void> {
+    try {
+      await this.sessions.touch(sessionId);
+    } catch (error) {
+      this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn was accepted.`, traceOf(error));
+    }
+  }
+
   private async find(sessionId: string, turnId: string): Promise<Turn> {
     const turn = await this.turns.get(turnId);
     if (turn?.sessionId !== sessionId || !this.isShown(turn)) throw new TurnNotFoundError(turnId);
@@ -89,17 +122,26 @@ export class ClientTurns implements OnApplicationBootstrap {
   }
 
   private isShown({ orchestrator }: Turn): boolean {
-    return this.orchestrators.includes(orchestrator);
+    return this.allowed.orchestrators.includes(orchestrator);
   }
 
   /** One that is not for clients and one that there is not are the same to who asks. */
   private orchestratorOf({ orchestrator }: SubmitTurnBody): string {
     if (orchestrator === undefined) {
-      if (this.orchestrators.length === 1) return this.orchestrators[0];
+      if (this.allowed.orchestrators.length === 1) return this.allowed.orchestrators[0];
       throw new InvalidInputError('body.orchestrator', 'must be given: there are several.');
     }
-    if (this.orchestrators.includes(orchestrator)) return orchestrator;
+    if (this.allowed.orchestrators.includes(orchestrator)) return orchestrator;
     throw new InvalidInputError('body.orchestrator', 'must be the name of an orchestrator that takes turns here.');
+  }
+
+  private assertAllowed(whenBusy: WhenBusy | undefined): void {
+    const policies = this.allowed.whenBusy;
+    if (whenBusy === undefined || policies.includes(whenBusy)) return;
+    throw new InvalidInputError(
+      'body.whenBusy',
+      policies.length === 0 ? 'must be left out here.' : `must be one of ${policies.join(', ')}.`,
+    );
   }
 
   private viewOf(turn: Turn): TurnView {

@@ -1,6 +1,7 @@
-import { Must } from '../../common/check-input.js';
+import { Must, Optional } from '../../common/check-input.js';
 import { isName } from '../../common/ids.js';
 import { type OrchestratorRef } from '../../orchestrator/orchestrator.decorators.js';
+import { WHEN_BUSY, type WhenBusy } from '../../turn/turn.js';
 import { ControllerOptions } from '../controllers/controller.options.js';
 
 /** The turns of the principal's own sessions over HTTP, see docs/controllers.md. Default path `turns`. */
@@ -14,6 +15,17 @@ export class TurnsControllerOptions extends ControllerOptions {
     'must list at least one orchestrator: a class, a definition or a name.',
   )
   orchestrators!: readonly (OrchestratorRef | string)[];
+
+  /**
+   * The policies that a client may name. Beware: they act on every turn of the session's lane, also on those of orchestrators that
+   * clients may not speak to. Default: none, so the module's `turns.whenBusy` decides.
+   */
+  @Optional()
+  @Must(
+    (value) => Array.isArray(value) && value.every((policy) => WHEN_BUSY.includes(policy as WhenBusy)),
+    `must list policies: ${WHEN_BUSY.join(', ')}.`,
+  )
+  whenBusy?: readonly WhenBusy[];
 }
 
 function isOrchestrator(value: unknown): boolean {

@@ -67,7 +67,10 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
         content: listOf(object({ type: NAME }), 'The parts of a message that is more than text.'),
         metadata: anything('Stored with the message.'),
         orchestrator: text('Who is spoken to. Default: the only one.'),
-        whenBusy: { ...oneOf(WHEN_BUSY), description: 'What to do when the session is busy.' },
+        whenBusy: {
+          ...oneOf(WHEN_BUSY),
+          description: 'What to do when the session is busy, where clients may say so.',
+        },
       },
       ['text'],
     ),

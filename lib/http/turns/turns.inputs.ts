@@ -21,7 +21,7 @@ export class SubmitTurnBody implements TurnInput {
   @MustBeName()
   orchestrator?: string;
 
-  /** Default: the module's. */
+  /** One that clients may name. Default: the module's. */
   @Optional()
   @MustBeWhenBusy()
   whenBusy?: WhenBusy;

@@ -1,5 +1,9 @@
+import { Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { deepFreeze } from '../common/json.js';
+import { hashed } from '../common/log-id.js';
 import { type OutsideRequests, outsideRequests } from '../common/outside-requests.js';
+import { StoreUnavailableError } from '../common/sessions.error.js';
 import { SETTLED, type TurnEvent } from './turn-event.js';
 import { type TurnEventLog } from './turn-event-log.js';
 import { messageOf } from './turn-event-message.js';
@@ -11,7 +15,7 @@ import { isTerminal, type Turn, type TurnStatus } from './turn.js';
 /** Between looks for what another process stores, and while the turn waits for somebody. */
 const POLL_MS = 100;
 const WAITING_POLL_MS = 500;
-/** Between looks at the turn itself, when no hint tells that it changed. */
+/** Between looks at the turn itself, when no hint tells that it changed; and after a look that failed, though the store was there. */
 const LEDGER_POLL_MS = 1000;
 /** Events that are read at once. */
 export const PAGE = 64;
@@ -51,6 +55,8 @@ export class TurnEventFeed {
   /** Stored events came from this process since the last look. */
   private wasTold = false;
   private readonly waiting = new Set<() => void>();
+  private readonly logger = new Logger(TurnEventFeed.name);
+  private hasFailed = false;
   private following = false;
   private hurried = false;
   private endPause: (() => void) | null = null;
@@ -126,11 +132,28 @@ export class TurnEventFeed {
   private async follow(): Promise<void> {
     this.following = true;
     while (this.waiting.size > 0 && !this.isOver) {
-      // The store is away for a moment: the next look finds what was missed.
-      await this.look().catch(() => (this.ledgerDueAt = 0));
-      await this.pause();
+      const pauseMs = await this.look().then(
+        () => this.pollMs,
+        (error: unknown) => this.failed(error),
+      );
+      await this.pause(pauseMs);
     }
     this.following = false;
+  }
+
+  /** The next look finds what was missed. @returns how long until then */
+  private failed(error: unknown): number {
+    this.ledgerDueAt = 0;
+    // The store is away for a moment.
+    if (error instanceof StoreUnavailableError) return this.pollMs;
+    if (!this.hasFailed) {
+      this.logger.error(
+        `Events of turn ${hashed(this.turnId)} could not be read; they are tried again.`,
+        traceOf(error),
+      );
+    }
+    this.hasFailed = true;
+    return LEDGER_POLL_MS;
   }
 
   private async look(): Promise<void> {
@@ -225,12 +248,16 @@ export class TurnEventFeed {
     this.endPause?.();
   }
 
-  private async pause(): Promise<void> {
+  private get pollMs(): number {
+    return this.status === 'waiting' ? WAITING_POLL_MS : POLL_MS;
+  }
+
+  private async pause(ms: number): Promise<void> {
     if (!this.hurried) {
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
         this.endPause = resolve;
-        timer = setTimeout(resolve, this.status === 'waiting' ? WAITING_POLL_MS : POLL_MS);
+        timer = setTimeout(resolve, ms);
       });
       clearTimeout(timer);
       this.endPause = null;

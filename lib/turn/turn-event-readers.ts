@@ -1,7 +1,10 @@
 import { setImmediate as nextTask, setTimeout as delay } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 import { Observable } from 'rxjs';
+import { traceOf } from '../common/error-trace.js';
+import { hashed } from '../common/log-id.js';
 import { outsideRequests } from '../common/outside-requests.js';
-import { StoreUnavailableError } from '../common/sessions.error.js';
+import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type StoredEvents } from './stored-events.js';
 import { type TurnEvent, type TurnEventMessage } from './turn-event.js';
@@ -33,6 +36,7 @@ interface OpenFeed {
 
 /** Those of this process who read the events of turns; each keeps nothing but its offset. */
 export class TurnEventReaders {
+  private readonly logger = new Logger(TurnEventReaders.name);
   private readonly feeds = new Map<string, OpenFeed>();
   private unsubscribe: (() => void) | null = null;
   private closed = false;
@@ -107,7 +111,12 @@ export class TurnEventReaders {
         (error: unknown) => {
           // Deleted, or the store is away, since a moment ago: whoever comes again is told.
           if (error instanceof TurnNotFoundError || error instanceof StoreUnavailableError) subscriber.complete();
-          else subscriber.error(error);
+          else if (error instanceof SessionsError) subscriber.error(error);
+          else {
+            // Nest 11 sends the message to the client.
+            this.logger.error(`The stream of turn ${hashed(turnId)} has failed.`, traceOf(error));
+            subscriber.error(new Error('Internal server error'));
+          }
         },
       );
       return () => {

@@ -1,5 +1,10 @@
-import { type Turn, type TurnEvent } from 'nestjs-agent-sessions';
+import { Logger } from '@nestjs/common';
+import { StoreUnavailableError, type Turn, type TurnEvent } from 'nestjs-agent-sessions';
+import { lastValueFrom } from 'rxjs';
+import { hashed } from '../../lib/common/log-id.js';
+import { StoredEvents } from '../../lib/turn/stored-events.js';
 import { type EventPlace, TurnEventFeed } from '../../lib/turn/turn-event-feed.js';
+import { TurnEventReaders } from '../../lib/turn/turn-event-readers.js';
 import { eventually } from '../support/eventually.js';
 import { steadyClock } from '../support/steady-clock.js';
 
@@ -129,6 +134,52 @@ describe('what readers of one turn share', () => {
     expect(steadyClock.now() - startedAt).toBeLessThan(500);
   });
 
+  it('NST-22 a look that fails is said once and looked again at leisure; a store that is away is not said', async () => {
+    const stored = eventsOf(1, 1);
+    const { place } = logOf(stored);
+    const failures = [
+      new StoreUnavailableError('away', { maybeApplied: false }),
+      ...Array.from({ length: 3 }, () => new Error('of ann')),
+    ];
+    const failedAt: number[] = [];
+    const read: EventPlace['log']['read'] = async (...asked) => {
+      const failure = failures.shift();
+      if (!failure) return place.log.read(...asked);
+      failedAt.push(steadyClock.now());
+      throw failure;
+    };
+    const feed = new TurnEventFeed('t', { ...place, log: { ...place.log, read } });
+    await feed.ready;
+    const errors = await loggedBy(async () => {
+      const news = feed.news(never);
+      stored.push(...eventsOf(2, 2));
+      await news;
+    });
+    expect(feed.after(1)).toEqual(eventsOf(2, 2));
+    expect(errors).toEqual([expect.stringContaining(`turn ${hashed('t')} could`)]);
+    for (const other of ['ann', 'STORE_UNAVAILABLE']) expect(errors[0]).not.toContain(other);
+    expect(failedAt[3] - failedAt[1]).toBeGreaterThan(1900);
+  });
+
+  it('NST-22 what a stream fails of is logged without its message, and not told to its reader', async () => {
+    const { place } = logOf([]);
+    const readers = new TurnEventReaders({
+      ...place,
+      log: { ...place.log, last: () => Promise.reject(new Error('of ann')) },
+      hints: { subscribe: () => () => undefined },
+      stored: new StoredEvents(),
+      telemetry: { count: () => undefined } as never,
+    });
+    const messages = await readers.messages('t', 0);
+    let told: unknown;
+    const errors = await loggedBy(async () => {
+      told = await lastValueFrom(messages).catch((error: Error) => error);
+    });
+    expect(told).toEqual(new Error('Internal server error'));
+    expect(errors).toEqual([expect.stringContaining(hashed('t'))]);
+    expect(errors[0]).not.toContain('ann');
+  });
+
   it('TRN-33 nobody can change what others are given', async () => {
     const feed = new TurnEventFeed('t', logOf([]).place);
     await feed.ready;
@@ -165,6 +216,15 @@ function heldBy(feed: TurnEventFeed, last: number): number {
   let held = 0;
   while (held < last && feed.after(last - held - 1) !== null) held += 1;
   return held;
+}
+
+/** What is logged as an error meanwhile. */
+async function loggedBy(work: () => Promise<void>): Promise<string[]> {
+  const errors: string[] = [];
+  const nothing = (): void => undefined;
+  Logger.overrideLogger({ log: nothing, warn: nothing, error: (...told) => void errors.push(told.join('\n')) });
+  await work().finally(() => void Logger.overrideLogger(false));
+  return errors;
 }
 
 function pause(ms: number): Promise<void> {

@@ -1,5 +1,4 @@
 import { type ExecutionContext } from '@nestjs/common';
-import { isName, NAME_RULE } from '../common/ids.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type Session } from '../session/session.js';
 import { transportOf } from './transport-of.js';
@@ -35,17 +34,18 @@ export const signedInUser: PrincipalResolver = (context) => {
 };
 
 /**
- * The resolver, with what it gives checked: every session is somebody's, so a principal without a name would have them all.
- * @throws SessionsConfigurationError for a `userId` or a `workspaceId` that names nobody (NST-24)
+ * The resolver, with what it gives checked: a principal without a user would be asked for nobody's sessions, and find everybody's.
+ * @throws SessionsConfigurationError for a `userId` or a `workspaceId` that is no text (NST-24)
  */
 export function checkedPrincipals(resolve: PrincipalResolver): PrincipalResolver {
   return async (context) => {
     const principal = await resolve(context);
     if (principal === null || principal === undefined) return principal;
     const { userId, workspaceId } = principal;
-    if (!isName(userId)) throw wrongPrincipal('userId', NAME_RULE);
-    if (workspaceId !== undefined && !isName(workspaceId))
-      throw wrongPrincipal('workspaceId', `${NAME_RULE} Without one: undefined.`);
+    // A text that is no name has no sessions.
+    if (typeof userId !== 'string') throw wrongPrincipal('userId', 'must be a text.');
+    if (workspaceId !== undefined && typeof workspaceId !== 'string')
+      throw wrongPrincipal('workspaceId', 'must be a text; without one: undefined.');
     return principal;
   };
 }

@@ -37,7 +37,7 @@ function observedPort<T extends object>(port: T, name: string, system: string | 
   return inFrontOf(port, (key) => {
     const known = methods.get(key);
     if (known) return known;
-    if (typeof Reflect.get(port, key) !== 'function') return Reflect.get(port, key) as unknown;
+    if (typeof Reflect.get(port, key) !== 'function') return Reflect.get(port, key);
     const method = observed(`${name}.${String(key)}`, system, telemetry, (args) => {
       // Looked up for each call: somebody may have put another one in its place.
       return Reflect.apply(Reflect.get(port, key) as Operation, port, args);

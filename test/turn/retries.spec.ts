@@ -19,9 +19,8 @@ describe.each(LIVE_STORES)('retries over $name', ({ open }) => {
     });
     const sessionId = await session();
 
-    const first = handle(desk).execute('fails twice', { sessionId });
-    const second = handle(desk).execute('waits', { sessionId });
-    await second;
+    const first = await handle(desk).submit('fails twice', { sessionId });
+    await handle(desk).execute('waits', { sessionId });
 
     expect(attempts.map(({ text, attempt }) => `${text} ${attempt}`)).toEqual([
       'fails twice 1',
@@ -30,7 +29,7 @@ describe.each(LIVE_STORES)('retries over $name', ({ open }) => {
       'waits 1',
     ]);
     expect(pausesOf(attempts.slice(0, 3)).every((ms) => ms >= 59)).toBe(true);
-    expect(await first).toMatchObject({ turnIndex: 0, reply: 'done' });
+    expect(await turns.result(first.id)).toMatchObject({ turnIndex: 0, reply: 'done' });
     const [settled] = await turns.list({ sessionId });
     expect(settled).toMatchObject({ status: 'awaiting-input', failures: 2 });
     expect(settled).not.toHaveProperty('error');

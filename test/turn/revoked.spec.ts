@@ -32,7 +32,7 @@ describe.each(LIVE_STORES)('a revoked session over $name', ({ open }) => {
     const first = app.turns.execute('desk', 'first', { sessionId });
     const second = app.turns.execute('desk', 'second', { sessionId });
     const ends = [first, second].map((turn) => rejection(turn, TurnCancelledError));
-    await eventually(() => signals.length === 1);
+    await eventually(async () => signals.length === 1 && (await app.turns.list({ sessionId })).length === 2);
 
     const [revoked] = await app.sessions.revokeAll('ann');
     await Promise.all(ends);

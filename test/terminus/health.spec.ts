@@ -298,7 +298,8 @@ async function startApp(options: SessionsModuleOptions & SessionsModuleStatics =
     adapter,
     turns: app.get(TurnService),
     check: (given = {}) => {
-      asked = given;
+      // What is up may take its time on a busy machine.
+      asked = { timeoutMs: 10_000, ...given };
       return request(app.getHttpServer() as Server).get('/health');
     },
     submit: async () => {

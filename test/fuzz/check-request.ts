@@ -78,7 +78,9 @@ async function checkStrangers(target: FuzzTarget, request: FuzzRequest, answer: 
   if (sent === JSON.stringify(request)) return;
   const { answer: other } = await ask(target, strangers);
   const plain = (text: string): string => text.replaceAll(/[0-9a-f]{32}/g, '-');
-  if (other.status !== answer.status || plain(other.text) !== plain(answer.text)) {
+  // What is no route of this package is answered by Nest, which may repeat what was sent.
+  const isOurs = answer.text.includes('"code":');
+  if (other.status !== answer.status || (isOurs && plain(other.text) !== plain(answer.text))) {
     throw new Error(`${answer.status} ${answer.text}, but ${other.status} ${other.text} for what there is not.`);
   }
 }

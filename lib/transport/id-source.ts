@@ -1,15 +1,14 @@
 import { type ExecutionContext } from '@nestjs/common';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { handlerName } from './handler-name.js';
-import { type SourceKind } from './transport.js';
+import { type IdPlace } from './transport.js';
 import { transportOf } from './transport-of.js';
 
 /**
  * Where an id stands. `data` is a body, a message's payload, or the arguments of a GraphQL field. A cookie needs the
  * application's cookie parser. Not every transport has each of them.
  */
-export type IdSource =
-  `${SourceKind}:${string}` | ((context: ExecutionContext) => string | undefined | Promise<string | undefined>);
+export type IdSource = IdPlace | ((context: ExecutionContext) => string | undefined | Promise<string | undefined>);
 
 /**
  * What stands there, which may be no id; `undefined` where there is nothing.

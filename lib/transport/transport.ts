@@ -1,8 +1,10 @@
 import { type ArgumentsHost } from '@nestjs/common';
-import { type IdSource } from './id-source.js';
 
 /** The kinds of places where an id may stand; `data` is a body, a message's payload, or the arguments of a field. */
 export type SourceKind = 'header' | 'param' | 'query' | 'cookie' | 'data';
+
+/** Such a place by its name there, for example `header:x-session-id`. */
+export type IdPlace = `${SourceKind}:${string}`;
 
 /** What guards, decorators and the filter must know of a transport; Nest gives them its handler's arguments. */
 export interface Transport {
@@ -10,8 +12,8 @@ export interface Transport {
   readonly subject: string;
 
   /** Where the ids stand unless the handler says otherwise. */
-  readonly sessionAt: IdSource;
-  readonly turnAt: IdSource;
+  readonly sessionAt: IdPlace;
+  readonly turnAt: IdPlace;
 
   /** What arrived, by kind of source. A kind that is left out, or `undefined`, does not exist here. */
   parts(host: ArgumentsHost): Readonly<Partial<Record<SourceKind, unknown>>>;

@@ -44,41 +44,19 @@ export class LoadedCheckpoints extends LoadedTable<CheckpointRow, Key> implement
   }
 
   sessions(orchestrator: string, prefix: string, after: string, limit: number): string[] {
-    const name = fact('checkpointed', orchestrator, prefix, after, limit);
-    return this.unit.recall<string[]>(name, () => {
-      // A range instead of LIKE: it uses the primary key, and the prefix is not a pattern.
-      const list = statement(
-        `SELECT DISTINCT session_id AS id FROM {checkpoint}
-         WHERE orchestrator = ? AND session_id > ? AND session_id >= ? AND session_id < ?
-         ORDER BY session_id LIMIT ?`,
-        ...[orchestrator, after, prefix, `${prefix}${BEYOND}`, limit],
-      );
-      const take: Query['take'] = ({ rows }) =>
-        this.unit.learn(
-          name,
-          rows.map(({ id }) => id),
-        );
-      return { queries: [{ ...list, take }] };
-    });
+    // A range instead of LIKE: it uses the primary key, and the prefix is not a pattern.
+    const list = statement(
+      `SELECT DISTINCT session_id AS name FROM {checkpoint}
+       WHERE orchestrator = ? AND session_id > ? AND session_id >= ? AND session_id < ?
+       ORDER BY session_id LIMIT ?`,
+      ...[orchestrator, after, prefix, `${prefix}${BEYOND}`, limit],
+    );
+    return this.namesIn(fact('checkpointed', orchestrator, prefix, after, limit), list);
   }
 
   orchestrators(sessionId: string): string[] {
-    const name = fact('orchestrators', sessionId);
-    return this.unit.recall<string[]>(name, () => {
-      const names = statement('SELECT DISTINCT orchestrator AS name FROM {checkpoint} WHERE session_id = ?', sessionId);
-      return {
-        queries: [
-          {
-            ...names,
-            take: ({ rows }) =>
-              this.unit.learn(
-                name,
-                rows.map((row) => row.name),
-              ),
-          },
-        ],
-      };
-    });
+    const list = statement('SELECT DISTINCT orchestrator AS name FROM {checkpoint} WHERE session_id = ?', sessionId);
+    return this.namesIn(fact('orchestrators', sessionId), list);
   }
 
   /** Indices have no gaps, so what goes can be counted without reading it. */

@@ -88,22 +88,8 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
   }
 
   namespaces(sessionId: string): string[] {
-    const name = fact('namespaces', sessionId);
-    return this.unit.recall<string[]>(name, () => {
-      const names = statement('SELECT DISTINCT namespace AS name FROM {document} WHERE session_id = ?', sessionId);
-      return {
-        queries: [
-          {
-            ...names,
-            take: ({ rows }) =>
-              this.unit.learn(
-                name,
-                rows.map((row) => row.name),
-              ),
-          },
-        ],
-      };
-    });
+    const list = statement('SELECT DISTINCT namespace AS name FROM {document} WHERE session_id = ?', sessionId);
+    return this.namesIn(fact('namespaces', sessionId), list);
   }
 
   clear(sessionId: string, namespace: string, now: number): number {

@@ -41,16 +41,8 @@ export class LoadedMessages extends LoadedTable<MessageRow, Key> implements Mess
   }
 
   sessions(after: string, limit: number): string[] {
-    const name = fact('conversed', after, limit);
-    return this.unit.recall<string[]>(name, () => {
-      const list = 'SELECT DISTINCT session_id AS id FROM {message} WHERE session_id > ? ORDER BY session_id LIMIT ?';
-      const take: Query['take'] = ({ rows }) =>
-        this.unit.learn(
-          name,
-          rows.map(({ id }) => id),
-        );
-      return { queries: [{ ...statement(list, after, limit), take }] };
-    });
+    const list = 'SELECT DISTINCT session_id AS name FROM {message} WHERE session_id > ? ORDER BY session_id LIMIT ?';
+    return this.namesIn(fact('conversed', after, limit), statement(list, after, limit));
   }
 
   /** Positions have no gaps, so what goes can be counted without reading it. */

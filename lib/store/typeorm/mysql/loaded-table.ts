@@ -88,6 +88,18 @@ export class LoadedTable<Row extends object, Key> implements Table<Row, Key> {
     };
   }
 
+  /** The column `name` of what a statement finds; asked for once. */
+  protected namesIn(named: string, list: Statement): string[] {
+    return this.unit.recall<string[]>(named, () => {
+      const take: Query['take'] = ({ rows }) =>
+        this.unit.learn(
+          named,
+          rows.map(({ name }) => name),
+        );
+      return { queries: [{ ...list, take }] };
+    });
+  }
+
   protected learnRow(key: Key, rows: readonly Row[]): void {
     this.put(rows);
     this.unit.learn(this.factOf(key));

@@ -25,10 +25,6 @@ const query = fc.oneof(
           state: fc.constantFrom('created', 'active', 'expired', 'x', ''),
           status: fc.constantFrom('queued', 'failed', 'x'),
           surfaceId: fc.oneof(fc.constant('web'), fc.string()),
-          cursor: fc.oneof(
-            fc.string(),
-            fc.jsonValue().map((value) => Buffer.from(JSON.stringify(value)).toString('base64url')),
-          ),
         },
         { requiredKeys: [] },
       )
@@ -92,6 +88,19 @@ const sessionHeader = fc.oneof(
 const lastEvent = fc.oneof(
   { weight: 6, arbitrary: fc.constant({}) },
   { weight: 1, arbitrary: fc.oneof(fc.nat().map(String), headerText).map((id) => ({ 'last-event-id': id })) },
+);
+
+const cursor = fc.oneof(
+  { weight: 6, arbitrary: fc.constant({}) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .oneof(
+        headerText,
+        fc.jsonValue().map((value) => Buffer.from(JSON.stringify(value)).toString('base64url')),
+      )
+      .map((text) => ({ 'x-cursor': text })),
+  },
 );
 
 const metadata = fc.dictionary(fc.string(), fc.jsonValue());
@@ -159,6 +168,7 @@ const asked = fc.record({
     extra,
     sessionHeader,
     lastEvent,
+    cursor,
   ),
 });
 

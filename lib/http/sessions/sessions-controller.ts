@@ -60,9 +60,15 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     @describedAs('list')
     async list(@Req() request: HttpRequest, @CurrentPrincipal() principal: Principal): Promise<SessionList> {
       const query = readQuery(ListSessionsQuery, request, ['limit']);
+      // It names a session, and addresses are logged (NST-17).
+      const { 'x-cursor': cursor } = request.headers;
       // A principal without a workspace sees the sessions without one (NST-24).
       const owner = { workspaceId: null, ...ownerOf(principal) };
-      const { sessions, nextCursor } = await this.sessions.page({ ...query, ...owner });
+      const { sessions, nextCursor } = await this.sessions.page({
+        ...query,
+        ...owner,
+        ...(cursor === undefined ? {} : { cursor: String(cursor) }),
+      });
       return {
         sessions: sessions.filter((session) => !isChildSession(session)).map(toSessionView),
         ...(nextCursor === undefined ? {} : { nextCursor }),

@@ -73,8 +73,8 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
       { name: 'state', required: false, schema: listOf(STATE) },
       { name: 'surfaceId', required: false, schema: SURFACE },
       { name: 'limit', required: false, schema: { ...count(1, 'Default 50.'), maximum: 200 } },
-      { name: 'cursor', required: false, schema: text('The nextCursor of the page before.') },
     ],
+    headers: [{ name: 'x-cursor', required: false, description: 'The nextCursor of the page before.' }],
     answer: {
       status: 200,
       description: 'A page.',

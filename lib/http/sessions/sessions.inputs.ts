@@ -1,4 +1,3 @@
-import { Allow } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
 import { isId } from '../../common/ids.js';
 import { isPlainObject } from '../../common/json.js';
@@ -44,10 +43,6 @@ export class ListSessionsQuery {
   @Optional()
   @MustBeInteger(1, MAX_PAGE)
   limit?: number;
-
-  /** The `nextCursor` of the page before. */
-  @Allow()
-  cursor?: string;
 }
 
 /** Which of the principal's sessions to end. */

@@ -1,0 +1,29 @@
+export { type CompactionEvent } from './compaction-events.js';
+export {
+  type Compaction,
+  type CompactionInfo,
+  type CompactionOptions,
+  type CompactionPolicy,
+  type Summarizer,
+  type Summary,
+} from './compaction-policy.js';
+export { type CompactionResult } from './compaction-run.js';
+export {
+  CompactionBusyError,
+  CompactionFailedError,
+  CompactionNotConfiguredError,
+  type CompactionPhase,
+} from './compaction.errors.js';
+export { CONVERSATION_NAMESPACE } from './conversation-head.js';
+export { type ConversationLog, type MessageRange, type NewMessage } from './conversation.store.js';
+export { type HistoryWindow, type HistoryWindowOption } from './history-window.js';
+export {
+  type Message,
+  type MessageDraft,
+  type MessagePart,
+  type MessageRole,
+  type MessageSpan,
+  type ToolCall,
+} from './message.js';
+export { type TokenCounter } from './token-counter.js';
+export { type ConversationView, type WindowFunction, type WindowShape } from './window.js';

@@ -1,0 +1,11 @@
+export { SessionsControllersOptions } from './controllers/controllers.options.js';
+export { UnsupportedMediaTypeError } from './http.errors.js';
+export { type SessionView } from './sessions/session-view.js';
+export { SessionsControllerOptions } from './sessions/sessions-controller.options.js';
+export { STATE_CAPABILITIES, type StateCapability } from './state/state-access.js';
+export { StateControllerOptions } from './state/state-controller.options.js';
+export { type StateErrorBody } from './state/state-error-body.js';
+export { type StateEvent, StateEvents } from './state/state-events.js';
+export * from './state/state-http.errors.js';
+export { type TurnView } from './turns/turn-view.js';
+export { TurnsControllerOptions } from './turns/turns-controller.options.js';

@@ -1,0 +1,1 @@
+export { type Lease, type LeaseStore } from './lease.store.js';

@@ -1,0 +1,16 @@
+export { type AgentRef } from './agent-ref.js';
+export { type AIOrchestrationState } from './ai-orchestration-state.js';
+export { defineStepPlan, type StepPlanConfig } from './define-step-plan.js';
+export * from './orchestration-config.js';
+export { type OrchestrationEffect } from './orchestration-entry.js';
+export { type OrchestrationEvent, OrchestrationEvents, type OrchestrationEventType } from './orchestration-events.js';
+export { OrchestrationStateManager } from './orchestration-state-manager.service.js';
+export { type OrchestrationProgress, type ToolOutcome, type ToolUse } from './orchestration-state.js';
+export * from './orchestration.errors.js';
+export { OrchestrationUpdates, ToolUsageOptions, ToolUseOptions } from './orchestration.inputs.js';
+export { OrchestrationService } from './orchestration.service.js';
+export { type StepPlan } from './step-plan.js';
+export { StepPredicate, type StepPredicateContext, type StepPredicateHandler } from './step-predicates.js';
+export { type SequencedStep, StepSequencer } from './step-sequencer.service.js';
+export { type StorageProvider } from './storage-provider.js';
+export { type TokenUsage, type TokenUsageInput } from './token-usage.js';

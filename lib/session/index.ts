@@ -1,0 +1,25 @@
+export { AffinityResolver, defaultAffinityResolver, type InboundMessage, resolveSession } from './affinity-resolver.js';
+export { createSessionStore, type SessionStoreConfig } from './create-session-store.js';
+export { type SessionEvent, type SessionEventOf, SessionEvents, type SessionEventType } from './session-events.js';
+export { type SessionPage, SessionStore, type SessionStoreSettings } from './session-store.service.js';
+export { compareSessions, decodeCursor, encodeCursor, type SessionCursor } from './session.cursor.js';
+export {
+  SessionConflictError,
+  SessionNotFoundError,
+  SessionStateError,
+  SurfaceConflictError,
+  SurfaceLimitError,
+} from './session.errors.js';
+export { CreateSessionInput, RevokeOptions, SessionQuery, SweepLimit } from './session.inputs.js';
+export {
+  type NewSession,
+  type Session,
+  type SessionChange,
+  type SessionLifetime,
+  type SessionState,
+  type SurfaceChange,
+  type SurfacePolicy,
+  type SurfaceRules,
+} from './session.js';
+export * as sessionLifecycle from './session.lifecycle.js';
+export { type AtomicSessionStoreAdapter, type CreatedSession, type SessionStoreAdapter } from './session.store.js';

@@ -1,0 +1,1 @@
+export { InMemorySessionStoreAdapter, memoryAdapter, type MemoryAdapterOptions } from './memory-adapter.js';

@@ -1,0 +1,30 @@
+export { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
+export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery } from './lane.js';
+export { workerOf } from './lane.js';
+export { type LaneCounts, LaneService } from './lane.service.js';
+export { type TurnEventBatch, type TurnEventLog } from './turn-event-log.js';
+export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './turn-event.js';
+export { type TurnQueue } from './turn-queue.js';
+export { type RecoveryCounts } from './turn-recovery.js';
+export { type TurnEnd, type TurnResult } from './turn-result.js';
+export { type StepKey, type StoredStep, type WaitResult } from './turn-step.js';
+export { type StopReason, TurnStoppedError } from './turn-stopped.error.js';
+export { type TurnStream } from './turn-stream.js';
+export * from './turn.errors.js';
+export { ExecuteOptions, SubmitOptions, type TurnInputLike, TurnListQuery, WaitOptions } from './turn.inputs.js';
+export {
+  type CancelMode,
+  isTerminal,
+  type Turn,
+  type TurnCommand,
+  type TurnErrorRecord,
+  type TurnInput,
+  type TurnReply,
+  type TurnRequest,
+  type TurnStatus,
+  type WhenBusy,
+} from './turn.js';
+export { type CommandOptions, TurnService } from './turn.service.js';
+export * from './turn.store.js';
+export { interruptedMessages } from './user-message.js';
+export { writtenNamespaces } from './written-namespaces.js';

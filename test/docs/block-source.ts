@@ -1,0 +1,112 @@
+import { join } from 'node:path';
+import ts from 'typescript';
+import { type Block, PROJECT } from './pages.js';
+
+/** Where a name comes from: a module, and whether it is only a type. */
+export interface Origin {
+  readonly from: string;
+  readonly isType: boolean;
+}
+
+/** A block as a module: what it leaves out stands on one line before its text, so that lines can be counted back. */
+export class BlockSource {
+  /** A file that is nowhere. */
+  readonly file: string;
+  readonly text: string;
+  /** What later blocks of the page may use. */
+  readonly declared: ReadonlyMap<string, Origin>;
+
+  constructor(
+    readonly block: Block,
+    originOf: (name: string, importedModules: ReadonlySet<string>) => Origin | undefined,
+  ) {
+    const typed = block.language === 'ts';
+    this.file = join(PROJECT, `${block.page}.${block.line}.${block.language}`);
+    const [before, after] = wrapping(block);
+    const source = ts.createSourceFile(this.file, `${before}\n${block.text}\n${after}`, ts.ScriptTarget.ES2022);
+    const { declared, imported, modules, exported } = topLevelNames(source);
+    const imports = [...identifiers(source)]
+      .filter((name) => !declared.has(name) && !imported.has(name))
+      .map((name) => [name, originOf(name, modules)] as const)
+      .filter(([, origin]) => origin && (typed || !origin.isType))
+      .map(([name, origin]) => `import { ${origin?.isType ? 'type ' : ''}${name} } from '${origin?.from}';`);
+    const exports = [...declared]
+      .filter(([name]) => !exported.has(name))
+      .map(([name, isType]) => (isType ? `type ${name}` : name));
+    this.text = `${imports.join(' ')} ${before}\n${block.text}\n${after}\nexport { ${exports.join(', ')} };\n`;
+    const from = specifierOf(this.file);
+    this.declared = new Map([...declared].map(([name, isType]) => [name, { from, isType }]));
+  }
+}
+
+/** How other blocks import a file that is nowhere. */
+export function specifierOf(file: string): string {
+  return `block:${file}`;
+}
+
+/** What makes a module of a block of this shape. */
+function wrapping({ language, shape, text }: Block): [string, string] {
+  if (shape === '' || language === 'js') return ['', ''];
+  if (shape === 'class') {
+    const own = [...text.matchAll(/\b(?:private|protected|public|readonly) (?:readonly )?(\w+)[:?]/g)].map(
+      ([, name]) => `'${name}'`,
+    );
+    return [`interface Yours extends Omit<Your, ${own.join(' | ') || 'never'}> {} class Yours {`, '}'];
+  }
+  const value = text.trimStart().startsWith('{');
+  return [`({ shown: ${value ? '' : '{'}`, `${value ? '' : '}'} }) satisfies { shown: Shown<${shape}> };`];
+}
+
+interface TopLevelNames {
+  /** Each with whether it is only a type. */
+  readonly declared: Map<string, boolean>;
+  readonly imported: Set<string>;
+  readonly modules: Set<string>;
+  readonly exported: Set<string>;
+}
+
+function topLevelNames(source: ts.SourceFile): TopLevelNames {
+  const names: TopLevelNames = { declared: new Map(), imported: new Set(), modules: new Set(), exported: new Set() };
+  for (const statement of source.statements) {
+    if (ts.isImportDeclaration(statement)) {
+      if (ts.isStringLiteral(statement.moduleSpecifier)) names.modules.add(statement.moduleSpecifier.text);
+      for (const name of identifiers(statement)) names.imported.add(name);
+      continue;
+    }
+    const isType = ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement);
+    for (const name of declaredNames(statement)) {
+      names.declared.set(name, isType && names.declared.get(name) !== false);
+      const modifiers = ts.canHaveModifiers(statement) ? ts.getModifiers(statement) : undefined;
+      if (modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)) names.exported.add(name);
+    }
+  }
+  return names;
+}
+
+function declaredNames(statement: ts.Statement): string[] {
+  if (ts.isVariableStatement(statement))
+    return statement.declarationList.declarations.flatMap(({ name }) => boundNames(name));
+  const named =
+    ts.isClassDeclaration(statement) ||
+    ts.isFunctionDeclaration(statement) ||
+    ts.isInterfaceDeclaration(statement) ||
+    ts.isTypeAliasDeclaration(statement) ||
+    ts.isEnumDeclaration(statement);
+  return named && statement.name ? [statement.name.text] : [];
+}
+
+function boundNames(name: ts.BindingName): string[] {
+  if (ts.isIdentifier(name)) return [name.text];
+  return name.elements.flatMap((element) => (ts.isBindingElement(element) ? boundNames(element.name) : []));
+}
+
+/** All of a tree, properties and locals too: an import that nobody needs does no harm. */
+function identifiers(node: ts.Node): Set<string> {
+  const names = new Set<string>();
+  const visit = (part: ts.Node): void => {
+    if (ts.isIdentifier(part)) names.add(part.text);
+    ts.forEachChild(part, visit);
+  };
+  visit(node);
+  return names;
+}

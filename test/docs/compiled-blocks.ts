@@ -1,0 +1,123 @@
+import { join } from 'node:path';
+import ts from 'typescript';
+import { BlockSource, type Origin, specifierOf } from './block-source.js';
+import { type Block, lineAt, PROJECT } from './pages.js';
+
+const PACKAGE = 'nestjs-agent-sessions';
+/** What readers have of their own. */
+const YOURS = join(PROJECT, 'test/docs/yours.ts');
+/** Whose names a block may use without importing them; the first that has a name wins. */
+const KNOWN = [
+  YOURS,
+  PACKAGE,
+  ...['bullmq', 'client', 'redis', 'terminus', 'testing', 'typeorm'].map((entry) => `${PACKAGE}/${entry}`),
+  ...['common', 'core', 'microservices', 'testing', 'websockets'].map((name) => `@nestjs/${name}`),
+];
+
+/**
+ * The TypeScript and JavaScript of the pages, compiled as strictly as the project, each block as a module of its own.
+ * docs/contributing.md says what a block may leave out.
+ */
+export class CompiledBlocks {
+  private readonly options: ts.CompilerOptions;
+  private readonly files = new Map<string, ts.SourceFile>();
+  private readonly sources = new Map<string, BlockSource>();
+  private readonly program: ts.Program;
+
+  constructor(blocks: readonly Block[]) {
+    const { options } = ts.parseJsonConfigFileContent(
+      ts.readConfigFile(join(PROJECT, 'tsconfig.json'), (file) => ts.sys.readFile(file)).config,
+      { ...ts.sys, readDirectory: () => [] },
+      PROJECT,
+    );
+    const lib = ['lib.es2023.d.ts', 'lib.dom.d.ts'];
+    this.options = { ...options, lib, noUnusedLocals: false, noUnusedParameters: false, allowJs: true, checkJs: true };
+    const host = this.host();
+    const known = this.namesOf(KNOWN, host);
+    for (const block of blocks) {
+      const earlier = [...this.sources.values()].filter((source) => source.block.page === block.page).reverse();
+      const source = new BlockSource(
+        block,
+        (name, importedModules) =>
+          earlier.find(({ declared }) => declared.has(name))?.declared.get(name) ??
+          known.get(name)?.find(({ from }) => !importedModules.has(from)),
+      );
+      this.sources.set(source.file, source);
+    }
+    this.program = ts.createProgram([...this.sources.keys()], this.options, host);
+  }
+
+  /** What the compiler says of a page, each with its place. */
+  problemsOf(page: string): string[] {
+    return [...this.sources.values()]
+      .filter(({ block }) => block.page === page)
+      .flatMap((source) => this.problems(source));
+  }
+
+  private problems({ file, block, text }: BlockSource): string[] {
+    const compiled = this.program.getSourceFile(file);
+    const found = [...this.program.getSyntacticDiagnostics(compiled), ...this.program.getSemanticDiagnostics(compiled)];
+    return found.map(({ start = 0, messageText }) => {
+      const line = block.line + lineAt(text, start) - 2;
+      return `${block.page}:${line} ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
+    });
+  }
+
+  /** Blocks are files that are nowhere, and what they import from beside them is of the reader. */
+  private host(): ts.CompilerHost {
+    const host = ts.createCompilerHost(this.options);
+    const onDisk = host.getSourceFile.bind(host);
+    const cache = ts.createModuleResolutionCache(PROJECT, (file) => file, this.options);
+    return {
+      ...host,
+      getSourceFile: (file, version, ...more) => {
+        const source = this.sources.get(file);
+        const parsed =
+          this.files.get(file) ??
+          (source ? ts.createSourceFile(file, source.text, version) : onDisk(file, version, ...more));
+        if (parsed) this.files.set(file, parsed);
+        return parsed;
+      },
+      resolveModuleNameLiterals: (literals, from, redirected, options, file) =>
+        literals.map((literal) => {
+          const known = this.fileOf(literal.text, from);
+          if (known) return { resolvedModule: { resolvedFileName: known, extension: ts.Extension.Ts } };
+          const mode = ts.getModeForUsageLocation(file, literal, options);
+          return ts.resolveModuleName(literal.text, from, options, host, cache, redirected, mode);
+        }),
+    };
+  }
+
+  private fileOf(specifier: string, from: string): string | undefined {
+    if (specifier === YOURS) return YOURS;
+    if (this.sources.has(from) && specifier.startsWith('.')) return YOURS;
+    return [...this.sources.keys()].find((file) => specifier === specifierOf(file));
+  }
+
+  /** What modules export, by name. */
+  private namesOf(modules: readonly string[], host: ts.CompilerHost): Map<string, Origin[]> {
+    const index = join(PROJECT, 'known.ts');
+    const text = modules.map((specifier) => `export * as _ from '${specifier}';`).join('\n');
+    this.files.set(
+      index,
+      ts.createSourceFile(index, text, {
+        languageVersion: ts.ScriptTarget.ES2022,
+        impliedNodeFormat: ts.ModuleKind.ESNext,
+      }),
+    );
+    const program = ts.createProgram([index], this.options, host);
+    const checker = program.getTypeChecker();
+    const names = new Map<string, Origin[]>();
+    for (const statement of program.getSourceFile(index)?.statements ?? []) {
+      const { moduleSpecifier } = statement as ts.ExportDeclaration;
+      const from = (moduleSpecifier as ts.StringLiteral).text;
+      const symbol = checker.getSymbolAtLocation(moduleSpecifier as ts.StringLiteral);
+      for (const exported of symbol ? checker.getExportsOfModule(symbol) : []) {
+        const target = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported;
+        const origin = { from, isType: !(target.flags & ts.SymbolFlags.Value) };
+        names.set(exported.name, [...(names.get(exported.name) ?? []), origin]);
+      }
+    }
+    return names;
+  }
+}

@@ -1,0 +1,112 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+
+export const PROJECT = join(import.meta.dirname, '../..');
+
+/** The pages that people read, by their paths in the repository. */
+export const PAGES: readonly string[] = [
+  'README.md',
+  'CHANGELOG.md',
+  ...find('docs', /\.md$/),
+  ...find('sample', /^sample\/[^/]+\/README\.md$/),
+  ...find('bench', /^bench\/[^/]+\.md$/),
+];
+
+/** A fenced block. */
+export interface Block {
+  readonly page: string;
+  /** Of its first line of text, from 1. */
+  readonly line: number;
+  /** The first word after the fence, or ''. */
+  readonly language: string;
+  /** What follows it, or ''. */
+  readonly shape: string;
+  readonly text: string;
+}
+
+export interface Page {
+  readonly path: string;
+  readonly blocks: readonly Block[];
+  /** Everything else, with the lines of blocks left empty. */
+  readonly prose: string;
+}
+
+const FENCE = /^( *)(`{3,})(\S*) *(.*)$/;
+
+export function readPage(path: string): Page {
+  const blocks: Block[] = [];
+  const prose: string[] = [];
+  let open:
+    { fence: string; indent: string; line: number; language: string; shape: string; text: string[] } | undefined;
+  for (const [at, line] of read(path).split('\n').entries()) {
+    const [fenced, indent = '', fence = '', language = '', shape = ''] = FENCE.exec(line) ?? [];
+    if (open && fence === open.fence) {
+      const { line, language, shape, text } = open;
+      blocks.push({ page: path, line, language, shape, text: text.join('\n') });
+      open = undefined;
+    } else if (open) {
+      open.text.push(line.startsWith(open.indent) ? line.slice(open.indent.length) : line.trimStart());
+    } else if (fenced !== undefined) {
+      open = { fence, indent, line: at + 2, language, shape: shape.trim(), text: [] };
+    }
+    prose.push(open || fenced !== undefined ? '' : line);
+  }
+  if (open) throw new Error(`${path}:${open.line - 1} opens a block that is never closed.`);
+  return { path, blocks, prose: prose.join('\n') };
+}
+
+/** What `#...` may name on a page, by GitHub's rule. */
+export function anchorsOf({ prose }: Page): ReadonlySet<string> {
+  const anchors = new Set<string>();
+  for (const [, heading = ''] of prose.matchAll(/^#{1,6} +(.*?) *#*$/gm)) {
+    const text = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1');
+    const slug = text
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{M}\p{N}\p{Pc} -]/gu, '')
+      .replaceAll(' ', '-');
+    let anchor = slug;
+    for (let again = 1; anchors.has(anchor); again++) anchor = `${slug}-${again}`;
+    anchors.add(anchor);
+  }
+  for (const [, id = ''] of prose.matchAll(/<[^>]+ (?:id|name)="([^"]+)"/g)) anchors.add(id);
+  return anchors;
+}
+
+export interface Link {
+  readonly line: number;
+  /** A path in the repository, or null for an address elsewhere. */
+  readonly path: string | null;
+  /** Without the #, or ''. */
+  readonly anchor: string;
+}
+
+export function linksOf({ path, prose }: Page): readonly Link[] {
+  const text = prose.replaceAll(/`[^`\n]*`/g, (code) => ' '.repeat(code.length));
+  return [...text.matchAll(/\]\(([^()\s]+)(?: "[^"]*")?\)|<[^>]+ (?:href|src)="([^"]+)"|^\[[^\]]+\]: +(\S+)/gm)].map(
+    (found) => {
+      const target = found[1] ?? found[2] ?? found[3] ?? '';
+      const [file = '', anchor = ''] = target.split('#');
+      return {
+        line: lineAt(text, found.index),
+        path: /^[a-z]+:/.test(target) ? null : file === '' ? path : posix.normalize(posix.join(dirname(path), file)),
+        anchor,
+      };
+    },
+  );
+}
+
+export function lineAt(text: string, index: number): number {
+  return text.slice(0, index).split('\n').length;
+}
+
+export function read(path: string): string {
+  return readFileSync(join(PROJECT, path), 'utf8');
+}
+
+function find(folder: string, name: RegExp): string[] {
+  const files = readdirSync(join(PROJECT, folder), { recursive: true, encoding: 'utf8' });
+  return files
+    .map((file) => posix.join(folder, file))
+    .filter((file) => name.test(file))
+    .sort();
+}

@@ -7,7 +7,8 @@ import { orchestrationParts } from './orchestration/agent-orchestration.js';
 import { isStepPlan } from './orchestration/define-step-plan.js';
 import { OrchestrationAgents } from './orchestration/orchestration-agents.js';
 import { OrchestrationEvents } from './orchestration/orchestration-events.js';
-import { orchestrationSettings, OrchestrationStateOptions } from './orchestration/orchestration.settings.js';
+import { OrchestrationStateOptions } from './orchestration/orchestration.options.js';
+import { orchestrationSettings } from './orchestration/orchestration.settings.js';
 import { OrchestrationService } from './orchestration/orchestration.service.js';
 import {
   type OrchestrationScope,

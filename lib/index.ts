@@ -4,17 +4,11 @@
 export { type FeatureOptions, type FeatureRef } from './sessions.feature.js';
 export { SessionsModule } from './sessions.module.js';
 export {
-  BackoffOptions,
-  OrchestrationOptions,
   type ProcessRole,
-  RetryOptions,
   type SessionsModuleAsyncOptions,
   SessionsModuleOptions,
   type SessionsModuleStatics,
   type SessionsOptionsFactory,
-  SweepOptions,
-  TurnEventsOptions,
-  TurnsOptions,
 } from './sessions.options.js';
 export { SESSIONS_ADAPTER, TURN_QUEUE } from './sessions.tokens.js';
 

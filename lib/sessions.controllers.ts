@@ -1,4 +1,5 @@
 import { type ModuleMetadata } from '@nestjs/common';
+import { checkOptions } from './common/check-options.js';
 import { provide } from './common/nest-providers.js';
 import { agentName } from './orchestration/agent-ref.js';
 import { ControllersExceptionFilter } from './http/controllers/controllers-exception.filter.js';
@@ -18,7 +19,6 @@ import { turnsController } from './http/turns/turns-controller.js';
 import { TurnsControllerOptions } from './http/turns/turns-controller.options.js';
 import { SessionStore } from './session/session-store.service.js';
 import { type SessionsAdapter } from './sessions.adapter.js';
-import { check } from './sessions.settings.js';
 import { SESSIONS_ADAPTER } from './sessions.tokens.js';
 import { SessionStateService } from './state/session-state.service.js';
 import { TurnRunner } from './turn/turn-runner.js';
@@ -31,7 +31,7 @@ type Parts = Required<Pick<ModuleMetadata, 'imports' | 'controllers' | 'provider
  * @throws SessionsConfigurationError for a controller without a guard
  */
 export function sessionsControllers(options?: SessionsControllersOptions): Parts {
-  const { sessions, turns, state } = check(SessionsControllersOptions, 'controllers', options);
+  const { sessions, turns, state } = checkOptions(SessionsControllersOptions, 'controllers', options);
   const parts = [
     ...(sessions === undefined ? [] : [sessionsParts(sessions)]),
     ...(turns === undefined ? [] : [turnsParts(turns)]),
@@ -46,12 +46,12 @@ export function sessionsControllers(options?: SessionsControllersOptions): Parts
 }
 
 function sessionsParts(given: SessionsControllerOptions): Parts {
-  const options = check(SessionsControllerOptions, 'controllers.sessions', given);
+  const options = checkOptions(SessionsControllerOptions, 'controllers.sessions', given);
   return { imports: options.imports ?? [], controllers: [sessionsController(options)], providers: [] };
 }
 
 function turnsParts(given: TurnsControllerOptions): Parts {
-  const options = check(TurnsControllerOptions, 'controllers.turns', given);
+  const options = checkOptions(TurnsControllerOptions, 'controllers.turns', given);
   const allowed = { orchestrators: options.orchestrators.map(agentName), whenBusy: options.whenBusy ?? [] };
   return {
     imports: options.imports ?? [],
@@ -68,7 +68,7 @@ function turnsParts(given: TurnsControllerOptions): Parts {
 }
 
 function stateParts(given: StateControllerOptions): Parts {
-  const options = check(StateControllerOptions, 'controllers.state', given);
+  const options = checkOptions(StateControllerOptions, 'controllers.state', given);
   return {
     imports: options.imports ?? [],
     controllers: [stateController(options)],

@@ -13,3 +13,8 @@ export function toSeconds(value: unknown): number | null {
   const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   return isSeconds(seconds) ? seconds : null;
 }
+
+/** What is left out stays so. */
+export function toMs(seconds: number | undefined): number | undefined {
+  return seconds === undefined ? undefined : seconds * 1000;
+}

@@ -11,6 +11,7 @@ import { type Telemetry } from '../telemetry/telemetry.js';
 import { type TurnEventLog } from '../turn/turn-event-log.js';
 import { type TurnLedger } from '../turn/turn.store.js';
 import { type LeaseStore } from './lease.store.js';
+import { type SweepSettings } from './sweep.settings.js';
 
 /** The job's name in the application's SchedulerRegistry and in the lease table. */
 export const SWEEP_JOB = 'agent-sessions:sweep';
@@ -22,21 +23,6 @@ const BATCH = 500;
 /** Of turns whose events are deleted: each may have hundreds of rows. */
 const EVENTS_BATCH = 50;
 const MAX_TRIM_MS = 60_000;
-
-export interface SweepSettings {
-  /** `null`: nothing is swept unless somebody asks for it. */
-  readonly cron: string | null;
-  /** Sessions of each kind in a run. */
-  readonly maxPerRun: number;
-  /** Milliseconds; left out: nothing expires for being idle. */
-  readonly expireAfterMs: number | undefined;
-  /** Milliseconds; left out: nothing is deleted. */
-  readonly purgeAfterMs: number | undefined;
-  /** Of settled turns. Milliseconds; left out: nothing is deleted. */
-  readonly purgeTurnsAfterMs: number | undefined;
-  /** How many documents of a namespace are kept: those that were accessed last. */
-  readonly maxDocuments: readonly { readonly namespace: string; readonly keep: number }[];
-}
 
 /** What is swept besides sessions, and the lease under which that is done. */
 export interface SweptStore {

@@ -8,6 +8,7 @@ export { OrchestrationStateManager } from './orchestration-state-manager.service
 export { type OrchestrationProgress, type ToolOutcome, type ToolUse } from './orchestration-state.js';
 export * from './orchestration.errors.js';
 export { OrchestrationUpdates, ToolUsageOptions, ToolUseOptions } from './orchestration.inputs.js';
+export { OrchestrationOptions } from './orchestration.options.js';
 export { OrchestrationService } from './orchestration.service.js';
 export { type StepPlan } from './step-plan.js';
 export { StepPredicate, type StepPredicateContext, type StepPredicateHandler } from './step-predicates.js';

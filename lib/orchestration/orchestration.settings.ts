@@ -1,5 +1,4 @@
-import { Must, MustBeInteger, Optional } from '../common/check-input.js';
-import { SECONDS_OR_NEVER_RULE, toSeconds } from '../common/seconds.js';
+import { type OrchestrationStateOptions } from './orchestration.options.js';
 
 /** How orchestration states are stored. */
 export interface OrchestrationSettings {
@@ -9,27 +8,6 @@ export interface OrchestrationSettings {
   readonly recentTools: number;
   /** `undefined`: no limit. */
   readonly maxSessions: number | undefined;
-}
-
-/** What may be said of them, with Nest and without. */
-export class OrchestrationStateOptions {
-  /**
-   * Idle seconds after which a state is gone, digits as text too; `never`. Default: the environment's SESSION_TTL_SECONDS, else
-   * 86,400 (a day). Turns that wait for a signal count as idle.
-   */
-  @Optional()
-  @Must((value) => value === 'never' || toSeconds(value) !== null, SECONDS_OR_NEVER_RULE)
-  ttlSeconds?: number | string;
-
-  /** States that are kept, of all agents; those beyond that were idle for the longest are removed. Default: no limit. */
-  @Optional()
-  @MustBeInteger(1, 1_000_000_000)
-  maxSessions?: number;
-
-  /** How many tools `recentlyUsedTools` remembers. Default 10. */
-  @Optional()
-  @MustBeInteger(1, 1000)
-  recentTools?: number;
 }
 
 /**

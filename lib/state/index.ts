@@ -47,7 +47,7 @@ export {
   ToolQuery,
   ToolSetOptions,
 } from './state.inputs.js';
-export { StateOptions } from './state.settings.js';
+export { StateOptions } from './state.options.js';
 export * from './state.store.js';
 export { TaskStates } from './task-states.js';
 export { TaskConflictError, TaskNotFoundError, TaskTransitionError } from './task.errors.js';

@@ -1,6 +1,5 @@
 export { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
-export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery } from './lane.js';
-export { workerOf } from './lane.js';
+export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery, workerOf } from './lane.js';
 export { type LaneCounts, LaneService } from './lane.service.js';
 export { type TurnEventBatch, type TurnEventLog } from './turn-event-log.js';
 export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './turn-event.js';
@@ -24,6 +23,7 @@ export {
   type TurnStatus,
   type WhenBusy,
 } from './turn.js';
+export { BackoffOptions, RetryOptions, TurnEventsOptions, TurnsOptions } from './turn.options.js';
 export { type CommandOptions, TurnService } from './turn.service.js';
 export * from './turn.store.js';
 export { interruptedMessages } from './user-message.js';

@@ -1,4 +1,6 @@
+import { checkOptions } from '../common/check-options.js';
 import { type IdGenerator } from '../common/ids.js';
+import { BackoffOptions, RetryOptions, TurnEventsOptions, type TurnsOptions } from './turn.options.js';
 import { type WhenBusy } from './turn.js';
 
 export interface RetrySettings {
@@ -37,4 +39,39 @@ export interface TurnSettings {
   /** `null`: what handlers emit is not stored. */
   readonly events: TurnEventSettings | null;
   readonly generateId: IdGenerator;
+}
+
+/** @throws SessionsConfigurationError naming the option of `retry` or `events` that is wrong */
+export function turnSettings(
+  turns: TurnsOptions,
+  others: Pick<TurnSettings, 'maxSessionLifetimeMs' | 'generateId'>,
+): TurnSettings {
+  return {
+    whenBusy: turns.whenBusy ?? 'enqueue',
+    maxQueuedPerSession: turns.maxQueuedPerSession ?? 100,
+    maxInputBytes: turns.maxInputBytes ?? 262_144,
+    leaseMs: turns.leaseMs ?? 10_000,
+    reconcileMs: turns.reconcileMs ?? 1000,
+    idempotencyTtlMs: (turns.idempotencySeconds ?? 86_400) * 1000,
+    shutdownGraceMs: turns.shutdownGraceMs ?? 10_000,
+    timeoutMs: turns.timeoutMs === false ? undefined : (turns.timeoutMs ?? 900_000),
+    maxTurnsPerVisit: 16,
+    retry: retryOf(turns.retry),
+    events: eventsOf(turns.events),
+    ...others,
+  };
+}
+
+function retryOf(options: RetryOptions | undefined): RetrySettings {
+  const retry = checkOptions(RetryOptions, 'turns.retry', options);
+  const backoff = checkOptions(BackoffOptions, 'turns.retry.backoff', retry.backoff);
+  const { type = 'exponential', delayMs = 500, maxDelayMs = 60_000 } = backoff;
+  return { attempts: retry.attempts ?? 3, backoff: { type, delayMs, maxDelayMs } };
+}
+
+function eventsOf(options: false | TurnEventsOptions | undefined): TurnEventSettings | null {
+  if (options === false) return null;
+  const events = checkOptions(TurnEventsOptions, 'turns.events', options);
+  const { ttlSeconds = 3600, batchMs = 25, batchBytes = 4096 } = events;
+  return { ttlMs: ttlSeconds * 1000, batchMs, batchBytes };
 }

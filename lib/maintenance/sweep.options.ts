@@ -1,0 +1,52 @@
+import { CronTime } from 'cron';
+import { Must, MustBeInteger, Optional } from '../common/check-input.js';
+import { isSeconds, MAX_SECONDS } from '../common/seconds.js';
+
+/** When idle sessions are suspended, expire, and are deleted. */
+export class SweepOptions {
+  /** A cron expression, five or six fields. Default: every five minutes. */
+  @Optional()
+  @Must(isCron, 'must be a cron expression, for example */5 * * * *.')
+  cron?: string;
+
+  /** Default true. */
+  @Optional()
+  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  enabled?: boolean;
+
+  /** Idle seconds after which suspended and never used sessions expire. Default: never. */
+  @Optional()
+  @MustBeInteger(1, MAX_SECONDS)
+  expireAfterSeconds?: number;
+
+  /** Seconds after which expired sessions are deleted with everything they have. Default: never. */
+  @Optional()
+  @MustBeInteger(1, MAX_SECONDS)
+  purgeAfterSeconds?: number;
+
+  /**
+   * Seconds after which settled turns are deleted, with their results, steps and idempotency keys; never before those have
+   * lapsed. Messages and checkpoints stay. `false`: never. Default 604,800 (a week).
+   */
+  @Optional()
+  @Must(
+    (value) => value === false || isSeconds(value),
+    `must be false or a whole number of seconds from 1 to ${MAX_SECONDS}.`,
+  )
+  purgeTurnsAfterSeconds?: number | false;
+
+  /** At most about this many sessions of each kind a run; the next run goes on. Default 10,000. */
+  @Optional()
+  @MustBeInteger(1, 10_000_000)
+  maxPerRun?: number;
+}
+
+function isCron(value: unknown): boolean {
+  if (typeof value !== 'string') return false;
+  try {
+    new CronTime(value);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,6 +1,6 @@
 import { type ModuleMetadata } from '@nestjs/common';
 import { checkOptions } from './common/check-options.js';
-import { provide } from './common/nest-providers.js';
+import { provide, provideClass } from './common/nest-providers.js';
 import { agentName } from './orchestration/agent-ref.js';
 import { ControllersExceptionFilter } from './http/controllers/controllers-exception.filter.js';
 import { SessionsControllersOptions } from './http/controllers/controllers.options.js';
@@ -73,7 +73,7 @@ function stateParts(given: StateControllerOptions): Parts {
     imports: options.imports ?? [],
     controllers: [stateController(options)],
     providers: [
-      provide(StateAudit, [StateEvents], (events: StateEvents) => new StateAudit(events)),
+      provideClass(StateAudit, [StateEvents]),
       provide(
         StateCalls,
         [SessionStateService, SessionStore, SESSIONS_ADAPTER, StateAudit],

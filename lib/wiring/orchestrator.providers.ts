@@ -1,0 +1,100 @@
+import { type Provider } from '@nestjs/common';
+import { DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
+import { CheckpointStore } from '../checkpoint/checkpoint.store.js';
+import { BackgroundWork } from '../common/background-work.js';
+import { findProvider, lazily, provide, provideClass } from '../common/nest-providers.js';
+import { ConversationCompactor } from '../conversation/conversation-compactor.service.js';
+import { ConversationHeads } from '../conversation/conversation-heads.js';
+import { MessageTokens } from '../conversation/message-tokens.js';
+import { OrchestrationAgents } from '../orchestration/orchestration-agents.js';
+import { StepPredicates } from '../orchestration/step-predicates.js';
+import { registerConversationCommands } from '../orchestrator/conversation-commands.js';
+import { OrchestratorCommands } from '../orchestrator/orchestrator-commands.js';
+import { OrchestratorEvents } from '../orchestrator/orchestrator-events.js';
+import { OrchestratorRunner } from '../orchestrator/orchestrator-runner.js';
+import { OrchestratorExplorer } from '../orchestrator/orchestrator.explorer.js';
+import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
+import { TimeTravel } from '../orchestrator/time-travel.js';
+import { TurnCommands } from '../orchestrator/turn-commands.js';
+import { TurnContextFactory } from '../orchestrator/turn-context.js';
+import { SessionStore } from '../session/session-store.service.js';
+import { type SessionsAdapter } from '../sessions.adapter.js';
+import { type SessionsSettings } from '../sessions.settings.js';
+import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../sessions.tokens.js';
+import { StateModules } from '../state/state-modules.js';
+import { TurnContexts } from '../turn/turn-contexts.js';
+import { TurnRunner } from '../turn/turn-runner.js';
+import { TurnService } from '../turn/turn.service.js';
+
+/** What finds orchestrators, runs their turns, and does what their handles are asked for. */
+export const ORCHESTRATOR_PROVIDERS: Provider[] = [
+  OrchestratorRegistry,
+  OrchestratorEvents,
+  provideClass(OrchestratorExplorer, [
+    DiscoveryService,
+    ModulesContainer,
+    ModuleRef,
+    OrchestratorRegistry,
+    OrchestrationAgents,
+    StepPredicates,
+    StateModules,
+  ]),
+  provide(
+    TurnRunner,
+    [
+      OrchestratorRegistry,
+      SessionStore,
+      TurnContexts,
+      ModuleRef,
+      OrchestrationAgents,
+      StepPredicates,
+      OrchestratorEvents,
+      MessageTokens,
+      ConversationCompactor,
+      OBSERVED_ADAPTER,
+      SESSIONS_SETTINGS,
+    ],
+    runnerOf,
+  ),
+  provide(OrchestratorCommands, [ConversationCompactor, OrchestratorRegistry, SessionStore], commandsOf),
+  provideClass(TimeTravel, [TurnService, SessionStore, CheckpointStore]),
+];
+
+function runnerOf(
+  registry: OrchestratorRegistry,
+  sessions: SessionStore,
+  contexts: TurnContexts,
+  moduleRef: ModuleRef,
+  agents: OrchestrationAgents,
+  predicates: StepPredicates,
+  events: OrchestratorEvents,
+  tokens: MessageTokens,
+  compactor: ConversationCompactor,
+  { checkpoints, conversations, state }: SessionsAdapter,
+  { state: { modules, maxBytes } }: SessionsSettings,
+): OrchestratorRunner {
+  return new OrchestratorRunner(registry, events, {
+    sessions,
+    contexts,
+    contextFactory: lazily(() => findProvider(moduleRef, TurnContextFactory) ?? new TurnContextFactory()),
+    agents,
+    predicates,
+    tokens,
+    compactor,
+    log: conversations,
+    state,
+    modules: { enabled: modules, maxBytes },
+    commands: new TurnCommands(checkpoints, conversations, new ConversationHeads(state), agents),
+    background: new BackgroundWork(),
+  });
+}
+
+function commandsOf(
+  compactor: ConversationCompactor,
+  registry: OrchestratorRegistry,
+  sessions: SessionStore,
+): OrchestratorCommands {
+  const commands = new OrchestratorCommands();
+  registerConversationCommands(commands, compactor, registry, sessions);
+  return commands;
+}

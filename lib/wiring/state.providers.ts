@@ -1,0 +1,30 @@
+import { type Provider } from '@nestjs/common';
+import { provide } from '../common/nest-providers.js';
+import { ConversationCompaction } from '../conversation/conversation-compaction.service.js';
+import { type SessionsAdapter } from '../sessions.adapter.js';
+import { type SessionsSettings } from '../sessions.settings.js';
+import { BUILT_IN_STATE, OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../sessions.tokens.js';
+import { builtInModules, builtInState } from '../state/built-in-modules.js';
+import { type BuiltInState, SessionStateService } from '../state/session-state.service.js';
+import { StateModules } from '../state/state-modules.js';
+
+/** State modules, and the service that reads and changes all of them. */
+export const STATE_PROVIDERS: Provider[] = [
+  provide(
+    BUILT_IN_STATE,
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS],
+    (stores: SessionsAdapter, { state }: SessionsSettings) => builtInState(stores, state),
+  ),
+  provide(
+    StateModules,
+    [OBSERVED_ADAPTER, BUILT_IN_STATE, ConversationCompaction],
+    (stores: SessionsAdapter, builtIn: BuiltInState, compaction: ConversationCompaction) =>
+      new StateModules(builtInModules(stores, builtIn, compaction)),
+  ),
+  provide(
+    SessionStateService,
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, BUILT_IN_STATE, StateModules],
+    (stores: SessionsAdapter, { state }: SessionsSettings, builtIn: BuiltInState, modules: StateModules) =>
+      new SessionStateService({ stores, modules, builtIn, redact: state.redact }),
+  ),
+];

@@ -1,20 +1,77 @@
-import { type Block, PAGES, readPage } from './pages.js';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { CompiledBlocks } from './compiled-blocks.js';
+import { type Block, lineAt, PAGES, PROJECT, read, readPage } from './pages.js';
 
-const blocks = PAGES.flatMap((path) => readPage(path).blocks);
+const pages = PAGES.map(readPage);
+const blocks = pages.flatMap((page) => page.blocks);
+const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+
+/** What `npm` knows by itself, as far as pages speak of it. */
+const NPM_COMMANDS = ['ci', 'exec', 'init', 'install', 'pkg'];
+const DIAGRAMS = /^(flowchart|sequenceDiagram|stateDiagram-v2)\n/;
 
 describe('the code blocks of the pages', () => {
   let compiled: CompiledBlocks;
 
   beforeAll(() => {
-    compiled = new CompiledBlocks(blocks.filter(({ language }) => language === 'ts' || language === 'js'));
+    compiled = new CompiledBlocks(blocksOf('ts', 'js'));
   }, 120_000);
 
   it.each(pagesWith('ts', 'js'))('DOC what %s shows compiles', (page) => {
     expect(compiled.problemsOf(page)).toEqual([]);
   });
+
+  it.each(pagesWith('sh'))("DOC the commands of %s are a shell's", (page) => {
+    for (const { text } of blocksOf('sh').filter((block) => block.page === page)) {
+      expect(spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' });
+    }
+  });
+
+  it.each(PAGES)('DOC %s names npm scripts and files that are there', (path) => {
+    const { prose } = pages.find((page) => page.path === path)!;
+    const spans = [...prose.matchAll(/`([^`]+)`/g)].map(({ 1: text = '', index }) => ({
+      line: lineAt(prose, index),
+      text,
+    }));
+    const commands = blocksOf('sh').filter(({ page }) => page === path);
+
+    expect(
+      [...spans, ...commands].flatMap(({ line, text }) => missing(text).map((name) => `${path}:${line} ${name}`)),
+    ).toEqual([]);
+  });
+
+  it('DOC JSON is JSON, and diagrams are diagrams', () => {
+    for (const { text } of blocksOf('json')) expect(() => JSON.parse(text) as unknown).not.toThrow();
+    for (const { text } of blocksOf('mermaid')) expect(text).toMatch(DIAGRAMS);
+  });
+
+  it('DOC nothing is in a language that is not checked', () => {
+    const checked = ['ts', 'js', 'sh', 'json', 'mermaid', ''];
+
+    expect(blocks.filter(({ language }) => !checked.includes(language))).toEqual([]);
+  });
 });
 
+/** Scripts and files of this repository that a text names and that are not there. */
+function missing(text: string): string[] {
+  const run = [...text.matchAll(/\bnpm (?:run(?: -s| --silent)? )?([\w:-]+)/g)].map(([, name = '']) => name);
+  const files = text
+    .split(/[\s'"=]+/)
+    .filter((word) => /^(?:\.\/)?(?:\.ci|bench|docs|lib|sample|test)\/[\w./-]+$/.test(word));
+  return [
+    ...run
+      .filter((name) => !(name in scripts) && !NPM_COMMANDS.includes(name))
+      .map((name) => `There is no npm run ${name}.`),
+    ...files.filter((file) => !existsSync(join(PROJECT, file))).map((file) => `There is no ${file}.`),
+  ];
+}
+
+function blocksOf(...languages: string[]): Block[] {
+  return blocks.filter(({ language }) => languages.includes(language));
+}
+
 function pagesWith(...languages: string[]): string[] {
-  return [...new Set(blocks.filter(({ language }: Block) => languages.includes(language)).map(({ page }) => page))];
+  return [...new Set(blocksOf(...languages).map(({ page }) => page))];
 }

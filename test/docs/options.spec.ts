@@ -1,0 +1,70 @@
+import { getMetadataStorage } from 'class-validator';
+import {
+  BackoffOptions,
+  memoryAdapter,
+  OrchestrationOptions,
+  RetryOptions,
+  SessionsControllersOptions,
+  SessionsModuleOptions,
+  type SessionsModuleStatics,
+  StateOptions,
+  SweepOptions,
+  TurnEventsOptions,
+  TurnsOptions,
+} from 'nestjs-agent-sessions';
+import { resolveOptions } from '../../lib/sessions.settings.js';
+import { readPage } from './pages.js';
+
+type Tree = { readonly [name: string]: unknown };
+
+// The compiler sees to it that this has all there are.
+const STATICS: Record<keyof SessionsModuleStatics, true> = { isGlobal: true, role: true, controllers: true };
+
+const CLASSES: readonly (readonly [string, new () => object])[] = [
+  ['', SessionsModuleOptions],
+  ['sweep', SweepOptions],
+  ['orchestration', OrchestrationOptions],
+  ['turns', TurnsOptions],
+  ['turns.retry', RetryOptions],
+  ['turns.retry.backoff', BackoffOptions],
+  ['turns.events', TurnEventsOptions],
+  ['state', StateOptions],
+  ['controllers', SessionsControllersOptions],
+];
+
+describe('the options in README.md', () => {
+  const options = evaluate(readPage('README.md').blocks.find(({ text }) => text.includes('role:'))?.text ?? '');
+
+  it.each(CLASSES)('DOC names every option there is: %s', (path, type) => {
+    const shown = path.split('.').reduce<unknown>((tree, name) => (name === '' ? tree : (tree as Tree)[name]), options);
+    const statics = path === '' ? Object.keys(STATICS) : [];
+
+    expect(Object.keys(shown as Tree).sort()).toEqual([...optionsOf(type), ...statics].sort());
+  });
+
+  it('DOC gives the defaults', () => {
+    const given = Object.entries(options).filter(([name, value]) => !(name in STATICS) && typeof value !== 'function');
+
+    expect(settingsOf(Object.fromEntries(given))).toEqual(settingsOf({ adapter: memoryAdapter() }));
+    expect(options).toMatchObject({ isGlobal: false, role: 'both' });
+  });
+});
+
+/** What the block gives to forRoot. */
+function evaluate(block: string): Tree {
+  let options: Tree = {};
+  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the page is ours
+  const run = new Function('SessionsModule', 'memoryAdapter', block) as (...names: unknown[]) => void;
+  run({ forRoot: (given: Tree) => (options = given) }, memoryAdapter);
+  return options;
+}
+
+/** As JSON: functions of two calls are never the same. */
+function settingsOf(options: SessionsModuleOptions): unknown {
+  return JSON.parse(JSON.stringify({ ...resolveOptions(options, {}), adapter: null }));
+}
+
+function optionsOf(type: new () => object): string[] {
+  const checks = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
+  return [...new Set(checks.map(({ propertyName }) => propertyName))];
+}

@@ -98,6 +98,7 @@ export declare class DeskState implements Desk {
   orders?: string[];
 }
 export declare class SupportDesk {}
+export declare class ShopBot {}
 export declare class ChatController {}
 export declare class OrdersService {
   find(id?: string, options?: { signal: AbortSignal }): Promise<{ readonly id: string; readonly status: string }>;

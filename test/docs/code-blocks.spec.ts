@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import ts from 'typescript';
 import { CompiledBlocks } from './compiled-blocks.js';
 import { type Block, lineAt, PAGES, PROJECT, read, readPage } from './pages.js';
 
@@ -9,8 +10,8 @@ const blocks = pages.flatMap((page) => page.blocks);
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
 
 /** What `npm` knows by itself, as far as pages speak of it. */
-const NPM_COMMANDS = ['ci', 'exec', 'init', 'install', 'pkg'];
-const DIAGRAMS = /^(flowchart|sequenceDiagram|stateDiagram-v2)\n/;
+const NPM_COMMANDS = ['ci', 'exec', 'init', 'install', 'pack', 'pkg'];
+const DIAGRAMS = /^(flowchart (LR|TB)|sequenceDiagram|stateDiagram-v2)\n/;
 
 describe('the code blocks of the pages', () => {
   let compiled: CompiledBlocks;
@@ -42,13 +43,20 @@ describe('the code blocks of the pages', () => {
     ).toEqual([]);
   });
 
+  it.each(pagesWith('typescript'))('DOC what %s shows of other packages is TypeScript, though not compiled', (page) => {
+    for (const { text } of blocksOf('typescript').filter((block) => block.page === page)) {
+      const { diagnostics } = ts.transpileModule(text, { reportDiagnostics: true });
+      expect(diagnostics).toEqual([]);
+    }
+  });
+
   it('DOC JSON is JSON, and diagrams are diagrams', () => {
     for (const { text } of blocksOf('json')) expect(() => JSON.parse(text) as unknown).not.toThrow();
     for (const { text } of blocksOf('mermaid')) expect(text).toMatch(DIAGRAMS);
   });
 
   it('DOC nothing is in a language that is not checked', () => {
-    const checked = ['ts', 'js', 'sh', 'json', 'mermaid', ''];
+    const checked = ['ts', 'typescript', 'js', 'sh', 'json', 'mermaid', ''];
 
     expect(blocks.filter(({ language }) => !checked.includes(language))).toEqual([]);
   });

@@ -188,6 +188,11 @@ export declare function myAdapter(options: { url: string }): SessionsAdapter;
 export declare class TypeOrmModule {}
 export declare function getDataSourceToken(name?: string): string;
 
+/** Of express, which this package does not need. */
+export interface Response {
+  setHeader(name: string, value: string): void;
+}
+
 // In the browser
 export declare const id: string;
 export declare function show(text: string): void;

@@ -2,6 +2,21 @@ import js from '@eslint/js';
 import prettier from 'eslint-config-prettier';
 import tseslint from 'typescript-eslint';
 
+const BROWSER = Object.fromEntries(
+  [
+    'AbortSignal',
+    'crypto',
+    'document',
+    'EventSource',
+    'fetch',
+    'HTMLButtonElement',
+    'matchMedia',
+    'ResizeObserver',
+    'sessionStorage',
+    'setTimeout',
+  ].map((name) => [name, 'readonly']),
+);
+
 export default tseslint.config(
   { ignores: ['dist/', '**/build/', 'coverage/', '*.js'] },
   js.configs.recommended,
@@ -24,6 +39,13 @@ export default tseslint.config(
     // Programs that tests start as they are.
     files: ['test/**/*.mjs'],
     extends: [tseslint.configs.disableTypeChecked],
+  },
+  {
+    // What a browser runs as it is.
+    files: ['sample/*/public/*.js'],
+    extends: [tseslint.configs.disableTypeChecked],
+    languageOptions: { parserOptions: { projectService: false }, globals: BROWSER },
+    rules: { '@typescript-eslint/explicit-module-boundary-types': 'off' },
   },
   {
     // Domain folders know no backend and no HTTP; only the module file wires them.

@@ -6,8 +6,11 @@ import { ChatController } from './chat.controller.js';
 import { ErrorFilter } from './error.filter.js';
 import { HealthController } from './health.controller.js';
 import { OrdersService } from './orders.service.js';
+import { OverviewController } from './overview.controller.js';
+import { SessionController } from './session.controller.js';
 import { StrictValidationPipe } from './strict-validation.pipe.js';
 import { SupportDesk } from './support-desk.orchestrator.js';
+import { TerminalController } from './terminal.controller.js';
 
 @Module({
   imports: [
@@ -20,7 +23,7 @@ import { SupportDesk } from './support-desk.orchestrator.js';
     }),
     SessionsModule.forFeature([SupportDesk]),
   ],
-  controllers: [ChatController, HealthController],
+  controllers: [SessionController, ChatController, OverviewController, TerminalController, HealthController],
   providers: [
     OrdersService,
     { provide: APP_PIPE, useClass: StrictValidationPipe },

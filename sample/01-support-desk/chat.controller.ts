@@ -12,7 +12,6 @@ import {
   Sse,
   UseGuards,
 } from '@nestjs/common';
-import { type Observable } from 'rxjs';
 import {
   CurrentSession,
   CurrentTurn,
@@ -30,18 +29,16 @@ import {
   type TurnResult,
   TurnService,
   UnauthenticatedError,
-  UseSession,
 } from 'nestjs-agent-sessions';
-import { PageDto, SayDto, StartDto } from './chat.dto.js';
-import { HeaderAuthGuard } from './header-auth.guard.js';
+import { type Observable } from 'rxjs';
+import { PageDto, SayDto } from './chat.dto.js';
+import { CookieAuthGuard } from './cookie-auth.guard.js';
+import { HeaderAuthGuard, type SampleRequest } from './header-auth.guard.js';
 import { type Desk, SupportDesk } from './support-desk.orchestrator.js';
-
-interface SignedIn {
-  readonly user?: { readonly id: string };
-}
+import { UseDeskSession } from './use-desk-session.decorator.js';
 
 @Controller()
-@UseGuards(HeaderAuthGuard, SessionGuard)
+@UseGuards(HeaderAuthGuard, CookieAuthGuard, SessionGuard)
 export class ChatController {
   constructor(
     private readonly sessions: SessionStore,
@@ -50,52 +47,46 @@ export class ChatController {
     @Inject(SESSIONS_ADAPTER) private readonly store: SessionsAdapter,
   ) {}
 
-  @Post('sessions')
-  start(@Req() { user }: SignedIn, @Body() _: StartDto): Promise<Session> {
-    if (!user) throw new UnauthenticatedError();
-    return this.sessions.create({ userId: user.id });
-  }
-
-  @Get('session')
-  @UseSession({ touch: false })
-  session(@CurrentSession() session: Session): Session {
-    return session;
-  }
-
-  /**
-   * Answers once the turn has settled: it waits in the session's lane behind those that came before. The turn touches the
-   * session when it settles; the guard must not, or a message that is refused would have resumed it.
-   */
+  /** Answers once the turn has settled: it waits in the session's lane behind those that came before. */
   @Post('turns')
-  @UseSession({ touch: false })
+  @UseDeskSession()
   say(
     @CurrentSession() session: Session,
     @Body() { input }: SayDto,
     @Headers('idempotency-key') idempotencyKey?: string,
   ): Promise<TurnResult> {
-    return this.desk.execute(input, {
-      sessionId: session.id,
-      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-    });
+    return this.desk.execute(input, { sessionId: session.id, idempotencyKey });
   }
 
   /** Answers at once; what becomes of the turn is at `turns/:turnId/events`. */
   @Post('turns/submit')
   @HttpCode(202)
-  @UseSession({ touch: false })
-  async submit(@CurrentSession() session: Session, @Body() { input }: SayDto): Promise<object> {
-    return toView(await this.desk.submit(input, { sessionId: session.id }));
+  @UseDeskSession()
+  async submit(
+    @CurrentSession() session: Session,
+    @Body() { input }: SayDto,
+    @Headers('idempotency-key') idempotencyKey?: string,
+  ): Promise<object> {
+    return toView(await this.desk.submit(input, { sessionId: session.id, idempotencyKey }));
   }
 
   /** The answer word by word, for an EventSource: it connects again by itself and goes on where it was. */
   @Sse('turns/:turnId/events')
-  @UseSession({ touch: false })
+  @UseDeskSession()
   events(@CurrentTurn() turn: Turn, @Headers('last-event-id') after?: string): Promise<Observable<TurnEventMessage>> {
     return this.turns.events(turn.id, { after });
   }
 
+  /** A running turn settles as cancelled soon after. */
+  @Post('turns/:turnId/cancel')
+  @HttpCode(202)
+  @UseDeskSession()
+  async cancel(@CurrentTurn() { id }: Turn): Promise<object> {
+    return toView(await this.turns.cancel(id));
+  }
+
   @Get('turns/:id')
-  async turn(@Param('id') id: string, @Req() { user }: SignedIn): Promise<object> {
+  async turn(@Param('id') id: string, @Req() { user }: SampleRequest): Promise<object> {
     if (!user) throw new UnauthenticatedError();
     const turn = await this.turns.get(id);
     const session = turn && (await this.sessions.get(turn.sessionId));
@@ -105,7 +96,7 @@ export class ChatController {
   }
 
   @Get('messages')
-  @UseSession({ touch: false })
+  @UseDeskSession()
   messages(@CurrentSession() session: Session, @Query() page: PageDto): Promise<Message[]> {
     return this.store.conversations.page(session.id, { ...page });
   }

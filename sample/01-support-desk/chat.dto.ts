@@ -5,8 +5,13 @@ import { IsInt, IsNotEmpty, IsOptional, IsString, Max, Min } from 'class-validat
 const ToInteger = (): PropertyDecorator =>
   Transform(({ value }) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : NaN));
 
-/** A session is started with nothing but a user. */
-export class StartDto {}
+export class StartDto {
+  /** Where the conversation is held: the page is `web`. */
+  @IsOptional()
+  @IsString()
+  @IsNotEmpty()
+  surface?: string;
+}
 
 export class SayDto {
   @IsString()
@@ -15,7 +20,7 @@ export class SayDto {
 }
 
 export class PageDto {
-  /** Messages after this position. */
+  /** Messages or turns after this position. */
   @IsOptional()
   @ToInteger()
   @IsInt()

@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 
-interface SampleRequest {
+export interface SampleRequest {
   readonly headers: Record<string, string | string[] | undefined>;
   user?: { id: string };
 }

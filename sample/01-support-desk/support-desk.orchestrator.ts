@@ -1,34 +1,39 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Intent, Orchestrator, reply, Route, type TurnContext, type TurnOutcome } from 'nestjs-agent-sessions';
 import { OrdersService } from './orders.service.js';
+import { REFUND_STEPS } from './refund-plan.js';
 
 /** What the desk remembers of a conversation: small, plain JSON. */
 export interface Desk {
-  /** Set while a refund is being talked through. */
-  refund?: { step: 'order' | 'reason' | 'confirm'; orderId?: string; reason?: string };
+  /** The order that the customer wants money back for. */
+  refundOf?: string;
 }
 
-const POLICY =
-  'You can send back what you bought within thirty days. We pay the money back within a week after the parcel has come, ' +
-  'and the postage as well when something is wrong with it.';
+const POLICY = [
+  'You can send back what you bought within thirty days after it has reached you.',
+  'Put it into a box, print the label that you find in your account, and hand the parcel in at any post office.',
+  'We pay the money back within a week after the parcel has come, the way in which you paid.',
+  'When something is wrong with what you bought, we pay the postage as well, or send you a new one if you like that better.',
+];
 
 type Turn = TurnContext<Desk>;
 type Answer = TurnOutcome<Desk>;
 
 /** A support agent without a model: rules decide, so that it runs anywhere. */
-@Orchestrator<Desk>({ name: 'support-desk', version: '1', historyWindow: 20 })
+@Orchestrator<Desk>({ name: 'support-desk', version: '1', historyWindow: 20, steps: REFUND_STEPS })
 export class SupportDesk {
   constructor(private readonly orders: OrdersService) {}
 
+  /** Questions are answered in the middle of a refund too. */
   @Route()
-  route({ input, state }: Turn): string {
-    if (state.refund) return 'refund';
-    if (/\brefund|money back\b/i.test(input.text)) return 'refund';
-    if (/\bwarehouse\b/i.test(input.text)) return 'warehouse';
-    if (/\bpolicy\b/i.test(input.text)) return 'policy';
-    if (/\border\b|\bwhere is\b/i.test(input.text)) return 'status';
-    if (/^\s*(hi|hello|good (morning|day|evening))\b/i.test(input.text)) return 'greeting';
-    if (/^\s*(bye|goodbye|that's all)\b/i.test(input.text)) return 'goodbye';
+  route({ input: { text }, tools }: Turn): string {
+    if (/\bask the warehouse\b/i.test(text)) return 'warehouse';
+    if (/\bpolicy\b/i.test(text)) return 'policy';
+    if (/\bwhere is\b/i.test(text)) return 'status';
+    if (tools.activeStep?.name !== 'help' || /\brefund|money back\b/i.test(text)) return 'refund';
+    if (/\border\b/i.test(text)) return 'status';
+    if (/^\s*(hi|hello|good (morning|day|evening))\b/i.test(text)) return 'greeting';
+    if (/^\s*(bye|goodbye|that's all)\b/i.test(text)) return 'goodbye';
     return 'fallback';
   }
 
@@ -54,32 +59,27 @@ export class SupportDesk {
     return reply(await turn.step('ask warehouse', ({ signal }) => this.orders.askWarehouse(orderId, signal)));
   }
 
-  /** Shown word by word as it is said, the way a model's answer comes. */
+  /** Shown word by word, the way a model's answer comes. */
   @Intent()
   async policy(turn: Turn): Promise<Answer> {
-    for (const text of POLICY.split(/(?<= )/)) {
-      await turn.emit({ type: 'delta', data: { text } });
-      await delay(100, undefined, { signal: turn.signal });
-    }
-    return reply(POLICY);
+    for (const sentence of POLICY) await say(turn, `${sentence} `);
+    return reply(POLICY.join(' '));
   }
 
-  /** Three steps: the order, the reason, a confirmation. */
+  /** The plan's active step says how far the refund is, and which tool may be used for it. */
   @Intent()
   async refund(turn: Turn): Promise<Answer> {
-    const { refund } = turn.state;
-    switch (refund?.step) {
-      case 'confirm':
-        return this.confirm(turn, refund.orderId ?? '');
-      case 'reason':
-        return reply(
-          `A refund of order ${refund.orderId} because: "${turn.input.text}". Shall I pay it out? (yes or no)`,
-          {
-            state: { refund: { ...refund, step: 'confirm', reason: turn.input.text } },
-          },
-        );
-      default:
+    const { tools } = turn;
+    if (tools.activeStep?.name === 'help') await tools.use('begin_refund', 'begin', () => null);
+    switch (tools.activeStep?.name) {
+      case 'order':
         return this.chooseOrder(turn);
+      case 'reason':
+        return this.noteReason(turn);
+      case 'confirm':
+        return this.askForYes(turn);
+      default:
+        return this.payOut(turn);
     }
   }
 
@@ -93,23 +93,47 @@ export class SupportDesk {
     return reply('I did not understand. Ask about an order, or for a refund.');
   }
 
-  private chooseOrder({ input }: Turn): Answer {
+  private async chooseOrder({ input, tools }: Turn): Promise<Answer> {
     const orderId = numberIn(input.text);
-    if (!orderId) return reply('Which order is the refund for?', { state: { refund: { step: 'order' } } });
-    if (!this.orders.find(orderId))
-      return reply(`I know no order ${orderId}. Which order is the refund for?`, {
-        state: { refund: { step: 'order' } },
-      });
-    return reply(`Why do you want a refund of order ${orderId}?`, { state: { refund: { step: 'reason', orderId } } });
+    if (!orderId) return reply('Which order is the refund for?');
+    if (!this.orders.find(orderId)) return reply(`I know no order ${orderId}. Which order is the refund for?`);
+    await tools.use('choose_order', 'choose', () => orderId);
+    return reply(`Why do you want a refund of order ${orderId}?`, { state: { refundOf: orderId } });
   }
 
-  private async confirm(turn: Turn, orderId: string): Promise<Answer> {
-    const done = { state: { refund: undefined } };
-    if (/^\s*no\b/i.test(turn.input.text)) return reply('All right, no refund.', done);
-    if (!/^\s*yes\b/i.test(turn.input.text)) return reply('Please answer yes or no: shall I pay the refund out?');
-    const receipt = await turn.step('pay out', ({ key }) => this.orders.refund(orderId, key));
-    return reply(`Done, the money is on its way (receipt ${receipt}).`, done);
+  private async noteReason({ input, state, tools }: Turn): Promise<Answer> {
+    await tools.use('note_reason', 'note', () => input.text);
+    return reply(`A refund of order ${state.refundOf}, because: “${input.text}” Shall I pay it out? (yes or no)`);
   }
+
+  private async askForYes({ input, tools }: Turn): Promise<Answer> {
+    if (!/^\s*no\b/i.test(input.text)) return reply('Please answer yes or no: shall I pay the refund out?');
+    await tools.use('drop_refund', 'drop', () => null);
+    return reply('All right, no refund.');
+  }
+
+  /** In any other step `tools.use` would throw, and nothing would be paid. */
+  private async payOut({ state, tools }: Turn): Promise<Answer> {
+    const receipt = await tools.use('pay_out', 'pay', ({ key }) => this.orders.refund(state.refundOf ?? '', key));
+    return reply(`Done, the money is on its way (receipt ${receipt}).`);
+  }
+}
+
+/**
+ * Each sentence is a stored step. After a crash those that were said are not made up again: they come from the store, and are
+ * shown at once.
+ */
+async function say(turn: Turn, sentence: string): Promise<void> {
+  let isNew = false;
+  const text = await turn.step('say', async ({ signal }) => {
+    isNew = true;
+    for (const word of sentence.split(/(?<= )/)) {
+      await turn.emit({ type: 'delta', data: { text: word } });
+      await delay(80, undefined, { signal });
+    }
+    return sentence;
+  });
+  if (!isNew) await turn.emit({ type: 'delta', data: { text } });
 }
 
 function numberIn(text: string): string | undefined {

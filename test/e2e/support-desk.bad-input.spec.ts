@@ -91,6 +91,12 @@ describe('what the support desk refuses', () => {
     ['without a user', () => start({}), 401, 'UNAUTHENTICATED'],
     ['with an empty user', () => start({ headers: { 'x-user-id': '' } }), 401, 'UNAUTHENTICATED'],
     ['with a user of 257 characters', () => start({ headers: { 'x-user-id': 'a'.repeat(257) } }), 400, 'INVALID_INPUT'],
+    [
+      'with an empty surface',
+      () => start({ headers: { 'x-user-id': 'ann' }, body: { surface: '' } }),
+      400,
+      'BAD_REQUEST',
+    ],
     ...BODIES.map(([problem, body, status, code]): Row => [
       `whose body ${problem}`,
       () => start({ headers: { 'x-user-id': 'ann' }, body }),
@@ -157,6 +163,21 @@ describe('what the support desk refuses', () => {
     ...ofSession((headers) => sample.ask('/messages', { headers })),
   ];
 
+  const overviews: Row[] = [
+    ...QUERIES.map((query): Row => [`with ?${query}`, () => ann.ask(`/overview?${query}`), 400, 'BAD_REQUEST']),
+    ...ofSession((headers) => sample.ask('/overview', { headers })),
+  ];
+
+  const questions: Row[] = [
+    ['without a user', () => sample.ask('/ask', { method: 'POST', body: { input: 'hello' } }), 401, 'UNAUTHENTICATED'],
+    ...BODIES.map(([problem, body, status, code]): Row => [
+      `whose body ${problem}`,
+      () => sample.ask('/ask', { method: 'POST', headers: { 'x-user-id': 'ann' }, body }),
+      status,
+      code,
+    ]),
+  ];
+
   const sessionLooks = ofSession((headers) => sample.ask('/session', { headers }));
 
   const nowhere: Row[] = [
@@ -170,6 +191,8 @@ describe('what the support desk refuses', () => {
     ['GET /turns/:id', turnLooks],
     ['GET /messages', messageLooks],
     ['GET /session', sessionLooks],
+    ['GET /overview', overviews],
+    ['POST /ask', questions],
     ['a request', nowhere],
   ])('%s', (_, rows) => {
     it.each(rows)('NST-15 NST-17 %s', async (_problem, ask, status, code) => {

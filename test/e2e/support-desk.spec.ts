@@ -93,11 +93,34 @@ describe('the support desk over HTTP', () => {
       'Which order is the refund for?',
       'I know no order 42. Which order is the refund for?',
       'Why do you want a refund of order 8?',
-      'A refund of order 8 because: "It is too small.". Shall I pay it out? (yes or no)',
+      'A refund of order 8, because: “It is too small.” Shall I pay it out? (yes or no)',
       'Please answer yes or no: shall I pay the refund out?',
       expect.stringMatching(/^Done, the money is on its way \(receipt R-8-\d+\)\.$/),
     ]);
     expect((await ann.say('where is order 8?')).reply).toBe('Order 8 is delivered.');
+  });
+
+  it('ORC-28 pays out in one step alone, which only a yes leads to', async () => {
+    const ann = await Customer.arrive(sample);
+    const conversation = [
+      ['I want a refund for order 8', 'Why do you', 'reason', ['note_reason']],
+      ['Yes, it is too small.', 'A refund of', 'confirm', ['drop_refund']],
+      ['What do you mean?', 'Please answer', 'confirm', ['drop_refund']],
+      // A yes, and something else: nothing is paid, and the next message needs a yes of its own.
+      ['Yes. But where is order 7?', 'Order 7 is', 'pay out', ['pay_out']],
+      ['Well?', 'Please answer', 'confirm', ['drop_refund']],
+      ['No.', 'All right, no', 'help', ['begin_refund']],
+      ['Yes.', 'I did not', 'help', ['begin_refund']],
+      ['I want a refund for order 9', 'Why do you', 'reason', ['note_reason']],
+      ['It came late.', 'A refund of', 'confirm', ['drop_refund']],
+      ['Yes, please.', 'Done, the money', 'help', ['begin_refund']],
+      ['Yes, please.', 'I did not', 'help', ['begin_refund']],
+    ] as const;
+
+    for (const [text, reply, name, tools] of conversation) {
+      expect((await ann.say(text)).reply).toMatch(reply);
+      expect((await ann.ask('/overview')).body).toMatchObject({ step: { name, tools } });
+    }
   });
 
   it('NST-11 shows nobody the turns, messages or session of another user', async () => {
@@ -172,18 +195,21 @@ describe('the support desk over HTTP', () => {
     }
   }, 60_000);
 
-  it('NST-01 the three lines that it prints work in a shell', async () => {
-    expect(sample.curlLines).toHaveLength(3);
+  it('NST-01 TRN-32 the line that it prints streams an answer into a shell, and goes on with the same session', async () => {
+    const [line, ...others] = sample.curlLines;
+    expect(others).toEqual([]);
+    const run = async (command: string): Promise<string> =>
+      (await promisify(execFile)('bash', ['-e', '-c', command])).stdout;
 
-    const { stdout } = await promisify(execFile)('bash', ['-e', '-c', sample.curlLines.join('\necho\n')]);
+    const stdout = await run(line);
+    const [, reply] = /"reply":"(.*?)"/.exec(stdout) ?? [];
+    expect(stdout.match(/^event: \w+/gm)?.at(-1)).toBe('event: settled');
+    const words = [...stdout.matchAll(/"text":"(.*?)"/g)].map(([, text]) => text);
+    expect(words.length).toBeGreaterThan(20);
+    expect(words.join('').trimEnd()).toBe(reply);
 
-    const [turn = '', messages = ''] = stdout.trim().split('\n').filter(Boolean);
-    expect(JSON.parse(turn)).toMatchObject({ status: 'awaiting-input', turnIndex: 0, reply: 'Order 7 is shipped.' });
-    expect(JSON.parse(messages)).toMatchObject([
-      { role: 'user', content: 'Where is order 7?' },
-      { role: 'assistant', content: 'Order 7 is shipped.' },
-    ]);
-  });
+    expect(await run(line.replace('What is your policy?', 'Hello'))).toContain('Hello again!');
+  }, 30_000);
 });
 
 function questionsOf(messages: readonly Message[]): unknown[] {

@@ -28,10 +28,10 @@ export class SampleProcess {
     this.exit = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
   }
 
-  /** @param database the path of the SQLite file */
-  static async start(database: string): Promise<SampleProcess> {
+  /** @param database the path of the SQLite file @param port default: a free one */
+  static async start(database: string, port = 0): Promise<SampleProcess> {
     const child = spawn(process.execPath, [MAIN], {
-      env: { PATH: process.env.PATH, PORT: '0', SESSIONS_DB: database },
+      env: { PATH: process.env.PATH, PORT: String(port), SESSIONS_DB: database },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const printed = { text: '' };
@@ -41,10 +41,11 @@ export class SampleProcess {
     const sample = new SampleProcess(child, printed);
     // A test that fails must not leave it behind.
     process.once('exit', () => child.kill('SIGKILL'));
-    await eventually(() => {
+    const hasStarted = (): boolean => {
       if (child.exitCode !== null) throw new Error(`The sample ended:\n${printed.text}`);
-      return sample.address;
-    });
+      return sample.address !== undefined;
+    };
+    await eventually(hasStarted, { limitMs: 60_000, what: 'that the sample has started' });
     return sample;
   }
 

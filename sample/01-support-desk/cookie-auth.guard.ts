@@ -1,0 +1,14 @@
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { type SampleRequest } from './header-auth.guard.js';
+import { cookieOf, USER_COOKIE } from './page-cookies.js';
+
+/** The page's half of the authentication that HeaderAuthGuard stands in for: it believes the cookie of `POST /sign-in`. */
+@Injectable()
+export class CookieAuthGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<SampleRequest>();
+    const id = cookieOf(request.headers, USER_COOKIE);
+    if (id !== '') request.user ??= { id };
+    return true;
+  }
+}

@@ -1,0 +1,59 @@
+import { Controller, Get, Query, UseGuards } from '@nestjs/common';
+import {
+  CurrentSession,
+  OrchestrationService,
+  type Session,
+  SessionGuard,
+  type Turn,
+  TurnService,
+} from 'nestjs-agent-sessions';
+import { PageDto } from './chat.dto.js';
+import { CookieAuthGuard } from './cookie-auth.guard.js';
+import { HeaderAuthGuard } from './header-auth.guard.js';
+import { TOOLS } from './refund-plan.js';
+import { UseDeskSession } from './use-desk-session.decorator.js';
+
+/** What the page shows beside the conversation: all of it is asked of the module's services. */
+@Controller('overview')
+@UseGuards(HeaderAuthGuard, CookieAuthGuard, SessionGuard)
+export class OverviewController {
+  constructor(
+    private readonly turns: TurnService,
+    private readonly orchestration: OrchestrationService,
+  ) {}
+
+  /** With the turns after a position: who has seen the first ones settle asks for the rest. */
+  @Get()
+  @UseDeskSession()
+  async overview(@CurrentSession() session: Session, @Query() page: PageDto): Promise<object> {
+    const [step, tools, lane, turns] = await Promise.all([
+      this.orchestration.getActiveStep(session.id),
+      this.orchestration.getAvailableTools(session.id, TOOLS),
+      this.turns.lanes.get(session.id),
+      this.turns.list({ sessionId: session.id, ...page }),
+    ]);
+    const { state, createdAt, lastActivityAt, attachedSurfaces } = session;
+    return {
+      session: { state, createdAt, lastActivityAt, attachedSurfaces },
+      step: { name: step?.name, description: step?.description, tools },
+      lane: { head: lane.head?.status, queued: lane.queued },
+      turns: turns.map(toRow),
+    };
+  }
+}
+
+function toRow(turn: Turn): object {
+  const { id, idempotencyKey, position, status, request, reply, failures, acceptedAt, startedAt, settledAt } = turn;
+  return {
+    id,
+    idempotencyKey,
+    position,
+    status,
+    input: request.input.text,
+    reply: reply?.text ?? null,
+    failures,
+    acceptedAt,
+    startedAt,
+    settledAt,
+  };
+}

@@ -1,0 +1,83 @@
+import { TurnRow } from './turn-row.js';
+
+const log = document.getElementById('log');
+const open = document.getElementById('open');
+const welcome = document.getElementById('welcome');
+
+/**
+ * The rows of the conversation, by the key that their message was sent under: what is typed, accepted, answered is one row.
+ * A row stands in #open while it goes on, and moves into #log when it is over: there a screen reader reads it aloud, once
+ * and whole.
+ */
+export class Conversation {
+  rows = new Map();
+  /** Up to here every turn is over: the server needs not tell of them again. */
+  seen = 0;
+
+  /** A message that the server does not have yet. */
+  add({ key, text }, note) {
+    this.row(key, text).change({ note });
+  }
+
+  /** Turns as the server knows them, in their order. */
+  show(turns) {
+    for (const { id, idempotencyKey, position, input, status, reply } of turns) {
+      this.row(idempotencyKey ?? id, input).change({ id, position, status, reply });
+    }
+    this.arrange();
+    for (const { position, settledAt } of turns) {
+      if (!settledAt) break;
+      this.seen = position;
+    }
+  }
+
+  /** A turn whose end is known before the server is asked for it. */
+  end(row, end) {
+    row.change(end);
+    this.arrange();
+  }
+
+  refuse({ key, text }, why) {
+    this.row(key, text).change({ status: 'refused', note: `Not sent: ${why}` });
+    this.arrange();
+  }
+
+  /** The first turn that goes on at the server. */
+  get current() {
+    const open = [...this.rows.values()].filter(({ isOpen, id }) => isOpen && id);
+    return open.sort(byPosition)[0];
+  }
+
+  clear() {
+    this.rows.clear();
+    this.seen = 0;
+    log.replaceChildren();
+    open.replaceChildren();
+    welcome.hidden = false;
+  }
+
+  /** In the order of the lane. */
+  arrange() {
+    const rows = [...this.rows.values()].filter(({ element }) => element.parentElement === open);
+    rows.sort(byPosition);
+    while (rows.length > 0 && !rows[0].isOpen) {
+      log.append(rows.shift().element);
+    }
+    if (rows.some(({ element }, at) => open.children[at] !== element))
+      open.append(...rows.map(({ element }) => element));
+  }
+
+  row(key, text) {
+    if (!this.rows.has(key)) {
+      const row = new TurnRow(text);
+      this.rows.set(key, row);
+      open.append(row.element);
+      welcome.hidden = true;
+    }
+    return this.rows.get(key);
+  }
+}
+
+function byPosition(a, b) {
+  return a.position === b.position ? 0 : a.position - b.position;
+}

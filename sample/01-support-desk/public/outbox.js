@@ -1,0 +1,45 @@
+import { ask, Refused } from './api.js';
+
+const KEPT = 'outbox';
+
+/**
+ * Messages that the server has not taken yet, in their order. They survive a reload. Each has an idempotency key: sent twice,
+ * because the first answer was lost, it is one turn all the same.
+ */
+export class Outbox {
+  messages = JSON.parse(sessionStorage.getItem(KEPT) ?? '[]');
+
+  add(text) {
+    const message = { key: newKey(), text };
+    this.keep([...this.messages, message]);
+    return message;
+  }
+
+  /** @param onRefused is told of a message that the server does not want, and why @throws Unreachable */
+  async send(onRefused) {
+    for (const message of this.messages) {
+      const { key, text } = message;
+      try {
+        await ask('turns/submit', { method: 'POST', body: { input: text }, headers: { 'idempotency-key': key } });
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+        onRefused(message, error.message);
+      }
+      this.keep(this.messages.filter((other) => other !== message));
+    }
+  }
+
+  clear() {
+    this.keep([]);
+  }
+
+  keep(messages) {
+    this.messages = messages;
+    sessionStorage.setItem(KEPT, JSON.stringify(messages));
+  }
+}
+
+/** `crypto.randomUUID` is for HTTPS and localhost only; the page may be opened from a phone beside. */
+function newKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,22 @@
+import { ask, Refused } from './api.js';
+
+const NO_SESSION = ['SESSION_ID_MISSING', 'SESSION_NOT_FOUND', 'SESSION_STATE'];
+
+/** What the server knows of the conversation, with the turns after a position. Begins one where there is none. */
+export async function overview(after) {
+  const path = `overview?after=${after}`;
+  try {
+    return await ask(path);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (error.code === 'UNAUTHENTICATED') await ask('sign-in', { method: 'POST' });
+    else if (!NO_SESSION.includes(error.code)) throw error;
+    await begin();
+    return ask(path);
+  }
+}
+
+/** A new conversation. The page's surface moves to it. */
+export function begin() {
+  return ask('sessions', { method: 'POST', body: { surface: 'web' } });
+}

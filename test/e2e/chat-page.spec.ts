@@ -1,0 +1,251 @@
+import { join } from 'node:path';
+import axe from 'axe-core';
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from 'playwright-core';
+import { eventually } from '../support/eventually.js';
+import { SampleProcess } from '../support/sample-process.js';
+import { findChromium } from '../support/services/chromium.js';
+import { temporaryFolder } from '../support/stores.js';
+import { ChatPage } from './chat-page.js';
+
+const POLICY = 'What is your policy?';
+const PHONE = { width: 360, height: 640 };
+const LIMIT_MS = 20_000;
+
+describe('the chat page of the support desk', () => {
+  const file = join(temporaryFolder(), 'support-desk.db');
+  let sample: SampleProcess;
+  let browser: Browser;
+  let context: BrowserContext;
+
+  beforeAll(async () => {
+    sample = await SampleProcess.start(file);
+    browser = await chromium.launch({ executablePath: findChromium(), args: ['--no-sandbox'] });
+  }, 120_000);
+
+  afterEach(() => context.close());
+
+  afterAll(async () => {
+    await browser.close();
+    await sample.stop('SIGKILL');
+  });
+
+  /** A reader of their own, with their own cookies. */
+  async function visit(options: BrowserContextOptions = {}): Promise<ChatPage> {
+    context = await browser.newContext(options);
+    context.setDefaultTimeout(LIMIT_MS);
+    return ChatPage.open(context, sample.url);
+  }
+
+  it('NST-17 NST-11 answers; who asks and in which session is in cookies that no script reads, and in no address', async () => {
+    context = await browser.newContext();
+    const addresses: string[] = [];
+    context.on('request', (request) => addresses.push(request.url()));
+    const chat = await ChatPage.open(context, sample.url);
+
+    await chat.choose('Where is order 7?');
+    await chat.sees('Order 7 is shipped.');
+
+    const cookies = await context.cookies();
+    expect(cookies.map(({ name, httpOnly, sameSite }) => ({ name, httpOnly, sameSite }))).toEqual([
+      { name: 'support_desk_user', httpOnly: true, sameSite: 'Strict' },
+      { name: 'support_desk_session', httpOnly: true, sameSite: 'Strict' },
+    ]);
+    expect(addresses.filter((address) => !address.startsWith(`${sample.url}/`))).toEqual([]);
+    expect(addresses.filter((address) => cookies.some(({ value }) => address.includes(value)))).toEqual([]);
+    expect(await chat.page.evaluate('document.cookie')).toBe('');
+    const headers = (await chat.page.request.get(sample.url)).headers();
+    expect(headers['content-security-policy']).toContain("default-src 'self'");
+  });
+
+  it('TRN-30 shows an answer word by word, reads it aloud once it is whole, and stops it where it is', async () => {
+    const chat = await visit();
+    await chat.listen();
+    await chat.choose(POLICY);
+    await eventually(async () => (await chat.answersShown()).length > 4);
+    const shown = await chat.answersShown();
+    expect(shown.every((text, i) => i === 0 || text.startsWith(shown[i - 1]))).toBe(true);
+    expect(await chat.readAloud()).toEqual([]);
+
+    await chat.stop.click();
+    await chat.sees('Stopped.');
+
+    expect(await chat.readAloud()).toHaveLength(1);
+    expect((await chat.overview()).turns).toMatchObject([{ status: 'cancelled', input: POLICY }]);
+    const text = await chat.answer.innerText();
+    expect(text).toContain('You can send back');
+    // The button is gone, and whoever pressed it writes on.
+    expect(await chat.stop.isVisible()).toBe(false);
+    expect(await isFocused(chat)).toBe(true);
+    await chat.say('Where is order 9?');
+    await chat.sees('Order 9 is being packed.');
+    expect(await chat.page.locator('.answer span:last-child').first().innerText()).toBe(text);
+  });
+
+  it('TRN-15 TRN-32 TRN-05 SIGKILL in mid-answer: it goes on by itself, with what was typed meanwhile, and nothing twice', async () => {
+    const chat = await visit();
+    await chat.listen();
+    await chat.choose(POLICY);
+    await chat.sees('Put it into a box');
+    await sample.stop('SIGKILL');
+    await eventually(async () => (await chat.status.innerText()) === 'Connection lost, trying again…');
+    await chat.say('Where is order 7?');
+    await chat.sees('Will be sent when the connection is back.');
+    expect(await chat.input.inputValue()).toBe('');
+
+    sample = await SampleProcess.start(file, Number(new URL(sample.url).port));
+    await chat.sees('Order 7 is shipped.');
+
+    expect(await chat.status.innerText()).toBe('');
+    const { turns } = await chat.overview();
+    expect(turns).toMatchObject([
+      { input: POLICY, status: 'awaiting-input', failures: 1 },
+      { input: 'Where is order 7?', status: 'awaiting-input', failures: 0 },
+    ]);
+    const said = turns.flatMap(({ input, reply }) => [input, reply]);
+    expect(await chat.lines()).toEqual(said.map(withSpeaker));
+    // What was on the screen only grew, and a screen reader was given each turn once.
+    const shown = await chat.answersShown();
+    expect(shown.at(-1)).toBe(said[1]);
+    expect(shown.filter((text, i) => i > 0 && !text.trimEnd().startsWith(shown[i - 1].trimEnd()))).toEqual([]);
+    expect(await chat.readAloud()).toHaveLength(2);
+    expect(await chat.page.locator('#turns tbody tr').allInnerTexts()).toEqual([
+      expect.stringMatching(/^Where is order 7\?\tawaiting-input\t\d+\.\d s\t1$/),
+      expect.stringMatching(/^What is your policy\?\tawaiting-input\t\d+\.\d s\t2$/),
+    ]);
+  }, 60_000);
+
+  it('TRN-05 a message whose acceptance was not heard of is sent again, and is one turn', async () => {
+    const chat = await visit();
+    await chat.page.route('**/turns/submit', async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await chat.say('Where is order 7?');
+    await chat.sees('Order 7 is shipped.');
+    await chat.page.unroute('**/turns/submit');
+    await eventually(async () => (await chat.page.evaluate('sessionStorage.outbox')) === '[]');
+    await chat.say('Where is order 9?');
+    await chat.sees('Order 9 is being packed.');
+
+    expect((await chat.overview()).turns).toHaveLength(2);
+    expect(await chat.lines()).toHaveLength(4);
+  });
+
+  it('TRN-33 two tabs, and one that is loaded again in mid-answer, show the same', async () => {
+    const chat = await visit();
+    await chat.say('Where is order 9?');
+    await chat.sees('Order 9 is being packed.');
+    await chat.choose(POLICY);
+    await chat.sees('within thirty days');
+    const other = await ChatPage.open(context, sample.url);
+    await chat.page.reload();
+    await Promise.all([chat.sees('Put it into a box'), other.sees('Put it into a box')]);
+    await other.input.press('Escape');
+    await Promise.all([chat.sees('Stopped.'), other.sees('Stopped.')]);
+
+    for (const tab of [chat, other]) {
+      const lines = await tab.lines();
+      expect(lines.slice(0, 3)).toEqual(['Where is order 9?', 'Order 9 is being packed.', POLICY].map(withSpeaker));
+      expect(lines.slice(4)).toEqual(['Stopped.']);
+    }
+    await other.page.getByRole('button', { name: 'New conversation' }).click();
+    await Promise.all([chat, other].map(async (tab) => eventually(async () => (await tab.lines()).length === 0)));
+  });
+
+  it('E2E is used by keyboard alone', async () => {
+    const chat = await visit();
+    const { keyboard } = chat.page;
+    // One can write at once.
+    await keyboard.type('Hello');
+    await keyboard.press('Shift+Enter');
+    await keyboard.type('What is your policy?');
+    expect(await chat.input.inputValue()).toBe('Hello\nWhat is your policy?');
+    await keyboard.press('Enter');
+    await chat.sees('You can send');
+    await keyboard.press('Escape');
+    await chat.sees('Stopped.');
+    expect(await isFocused(chat)).toBe(true);
+
+    // Back to the first suggestion, which stays where it is and keeps the focus.
+    for (let i = 0; i < 4; i++) await keyboard.press('Shift+Tab');
+    expect(await chat.page.evaluate('document.activeElement.textContent')).toBe('Where is order 7?');
+    expect(await chat.page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
+    await keyboard.press('Enter');
+    await chat.sees('Order 7 is shipped.');
+    expect(await chat.page.evaluate('document.activeElement.textContent')).toBe('Where is order 7?');
+  });
+
+  it('E2E fits a phone, keeps the end in sight, and leaves a reader alone who has scrolled up', async () => {
+    const chat = await visit({ viewport: PHONE });
+    const scroll = (code: string) => chat.page.evaluate<number>(`document.getElementById('scroll').${code}`);
+    const scrollTop = () => scroll('scrollTop');
+    const end = async () => (await scroll('scrollHeight')) - (await scroll('clientHeight'));
+    expect(await chat.page.getByText('Active step').isVisible()).toBe(false);
+    for (let i = 0; i < 4; i++) await chat.say(`Where is order ${i}?`);
+    await chat.sees('I know no order 3.');
+    await chat.say(POLICY);
+    await chat.sees('thirty days');
+    await eventually(async () => Math.abs((await end()) - (await scrollTop())) < 2);
+    expect(await scrollTop()).toBeGreaterThan(0);
+
+    await scroll('scrollTo(0, 0)');
+    await chat.sees('Put it into a box');
+    expect(await scrollTop()).toBe(0);
+
+    await chat.page.getByText('Behind the scenes').click();
+    expect(await chat.page.getByText('Active step').isVisible()).toBe(true);
+    expect(await chat.page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width);
+    await chat.stop.click();
+  });
+
+  it.each(['light', 'dark'] as const)('E2E axe finds nothing to complain of: %s', async (colorScheme) => {
+    const chat = await visit({ colorScheme });
+    expect(await violations(chat)).toEqual([]);
+    await chat.say('Where is order 7?');
+    await chat.sees('Order 7 is shipped.');
+    await chat.choose(POLICY);
+    await chat.say('Where is order 8?');
+    await chat.sees('You can send');
+    expect(await violations(chat)).toEqual([]);
+    await chat.page.setViewportSize(PHONE);
+    await chat.page.getByText('Behind the scenes').click();
+    expect(await violations(chat)).toEqual([]);
+    await context.setOffline(true);
+    await eventually(async () => (await chat.status.innerText()) !== '');
+    expect(await violations(chat)).toEqual([]);
+  });
+
+  it('E2E shows markup as text, and a message that is refused with the reason', async () => {
+    const chat = await visit();
+    const markup = '<img src=x onerror="document.title=1"><b>order</b>';
+    await chat.say('I want a refund for order 8');
+    await chat.sees('Why do you want');
+    await chat.say(markup);
+    await chat.sees('Shall I pay it out?');
+    expect((await chat.lines()).slice(2)).toEqual(
+      [markup, `A refund of order 8, because: “${markup}” Shall I pay it out? (yes or no)`].map(withSpeaker),
+    );
+    expect(await chat.page.locator('#content img, #content b').count()).toBe(0);
+    expect(await chat.page.locator('#step-name').innerText()).toBe('confirm');
+
+    await chat.say('a'.repeat(300_000));
+    await chat.sees(/^Not sent: .*262,?144/);
+    await chat.say('no');
+    await chat.sees('All right, no refund.');
+  });
+});
+
+/** As texts are for those who do not see on which side they stand. */
+function withSpeaker(text: string | null, i: number): string {
+  return `${i % 2 === 0 ? 'You' : 'Support desk'}: ${text}`;
+}
+
+async function isFocused({ page }: ChatPage): Promise<boolean> {
+  return (await page.evaluate('document.activeElement.id')) === 'message';
+}
+
+async function violations({ page }: ChatPage): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const { violations: found } = await page.evaluate<axe.AxeResults>('axe.run()');
+  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' ')}`);
+}

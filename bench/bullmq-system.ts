@@ -1,5 +1,5 @@
 import { type Job, Queue, QueueEvents, Worker } from 'bullmq';
-import { expectSame } from './benchmark.js';
+import { expectSame } from './wrong-answer.error.js';
 import { type SystemOptions, type TurnSystem } from './turn-system.js';
 
 const QUEUE = 'turns';

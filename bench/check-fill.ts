@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type AtomicSessionStoreAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
-import { WrongAnswerError } from './benchmark.js';
+import { WrongAnswerError } from './wrong-answer.error.js';
 import {
   answerOf,
   FIRST_KEY,

@@ -1,5 +1,5 @@
 import { type ClaimedTurn, type ClaimRequest, type SessionsAdapter } from 'nestjs-agent-sessions';
-import { expectSame, WrongAnswerError } from './benchmark.js';
+import { expectSame, WrongAnswerError } from './wrong-answer.error.js';
 import { ORCHESTRATOR, VERSION } from './population.js';
 import { words } from './text.js';
 

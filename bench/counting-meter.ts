@@ -1,4 +1,4 @@
-import { type Meter } from './stores.js';
+import { type Meter } from './store-server.js';
 
 type Counters = Readonly<Record<string, number>>;
 

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { expectSame } from './benchmark.js';
+import { expectSame } from './wrong-answer.error.js';
 import { type GroupmqQueue, type GroupmqWorker, loadGroupmq } from './groupmq-library.js';
 import { type SystemOptions, type TurnSystem } from './turn-system.js';
 

@@ -1,9 +1,11 @@
 import { type NewMessage } from 'nestjs-agent-sessions';
-import { type Benchmark, type Curve, expectSame, type Outcome } from './benchmark.js';
+import { type Benchmark, type Curve, type Outcome } from './benchmark.js';
+import { expectSame } from './wrong-answer.error.js';
 import { Conversation } from './conversation.js';
 import { type Contestant, interleave, timed } from './rounds.js';
 import { type Sizes } from './sizes.js';
-import { type OpenStore, type Stores } from './stores.js';
+import { type Stores } from './stores.js';
+import { type OpenStore } from './store-server.js';
 import { words } from './text.js';
 
 /** A round is cut so often, so that all points see the same weather. */

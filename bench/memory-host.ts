@@ -15,7 +15,7 @@ import {
   TurnService,
   TurnWaitTimeoutError,
 } from 'nestjs-agent-sessions';
-import { expectSame, WrongAnswerError } from './benchmark.js';
+import { expectSame, WrongAnswerError } from './wrong-answer.error.js';
 import { adapterAt, type MemoryPlace, queueAt } from './memory-place.js';
 import { words } from './text.js';
 

@@ -9,7 +9,7 @@ import {
 } from 'nestjs-agent-sessions';
 import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { redisAdapter } from 'nestjs-agent-sessions/redis';
-import { expectSame } from './benchmark.js';
+import { expectSame } from './wrong-answer.error.js';
 import { type SystemOptions, type TurnSystem } from './turn-system.js';
 import { type Load, type Witness } from './witness.js';
 

@@ -7,7 +7,7 @@ import { CountingMeter } from './counting-meter.js';
 import { fillPostgres } from './fill-postgres.js';
 import { type Population } from './population.js';
 import { countSocket, socketBytes } from './socket-bytes.js';
-import { type OpenStore, type StoreServer } from './stores.js';
+import { type OpenStore, type StoreServer } from './store-server.js';
 
 const PAGE_BYTES = 8192;
 

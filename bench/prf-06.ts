@@ -2,7 +2,8 @@ import { type Benchmark, type Comparison, type Outcome } from './benchmark.js';
 import { Conversation, type Payload } from './conversation.js';
 import { type Contestant, interleave, timed } from './rounds.js';
 import { type Sizes } from './sizes.js';
-import { type OpenStore, type Stores } from './stores.js';
+import { type Stores } from './stores.js';
+import { type OpenStore } from './store-server.js';
 
 const PAYLOAD: Payload = { checkpointBytes: 5000, messageBytes: 200 };
 const AT_MOST = 1.1;

@@ -1,5 +1,6 @@
 import { type AtomicSessionStoreAdapter, createSessionStore, type Session } from 'nestjs-agent-sessions';
-import { type Benchmark, expectSame, type Outcome } from './benchmark.js';
+import { type Benchmark, type Outcome } from './benchmark.js';
+import { expectSame } from './wrong-answer.error.js';
 import { idOf, type Population, sessionOf } from './population.js';
 import { type Contestant, interleave, timed } from './rounds.js';
 import { type Sizes } from './sizes.js';

@@ -1,5 +1,6 @@
 import { createSessionStore, defaultAffinityResolver, type Session } from 'nestjs-agent-sessions';
-import { type Benchmark, type Comparison, expectSame, type Outcome } from './benchmark.js';
+import { type Benchmark, type Comparison, type Outcome } from './benchmark.js';
+import { expectSame } from './wrong-answer.error.js';
 import { idOf, type Population, SESSIONS_OF_USER, sessionOf, surfaceOf, userOf } from './population.js';
 import { type Contestant, interleave, timed } from './rounds.js';
 import { type Sizes } from './sizes.js';

@@ -5,7 +5,7 @@ import { startPrivateService } from '../test/support/services/services.js';
 import { CountingMeter } from './counting-meter.js';
 import { fillRedis, keyPrefixOf } from './fill-redis.js';
 import { countSocket, socketBytes } from './socket-bytes.js';
-import { type StoreServer } from './stores.js';
+import { type StoreServer } from './store-server.js';
 
 /** A server of our own; a key prefix for each store. */
 export async function openRedisServer(): Promise<StoreServer> {

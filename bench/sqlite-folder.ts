@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { fillSqlite } from './fill-sqlite.js';
 import { type Population } from './population.js';
-import { type Meter, type OpenStore, type StoreServer } from './stores.js';
+import { type Meter, type OpenStore, type StoreServer } from './store-server.js';
 
 /** Files that are removed at the end. */
 export async function openSqliteFolder(): Promise<StoreServer> {

@@ -1,36 +1,12 @@
-import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { checkFill } from './check-fill.js';
 import { type Population } from './population.js';
 import { openPostgresServer } from './postgres-server.js';
 import { openRedisServer } from './redis-server.js';
 import { openSqliteFolder } from './sqlite-folder.js';
+import { type OpenStore, type StoreServer } from './store-server.js';
 
 export const STORE_NAMES = ['sqlite', 'postgres', 'redis'] as const;
 export type StoreName = (typeof STORE_NAMES)[number];
-
-/** Where stores of one kind are made: a server, or a folder of files. */
-export interface StoreServer {
-  /** What it runs on, for the report. */
-  readonly version: string;
-  /** Makes a store of that many sessions, and opens it. */
-  open(population: Population): Promise<OpenStore>;
-  close(): Promise<void>;
-}
-
-export interface OpenStore {
-  readonly adapter: SessionsAdapter;
-  /** What a slice of work cost the store in bytes and the like. */
-  readonly meter: Meter;
-  /** Lets the store do now what it would do in the background: so that it does not do it while something is measured. */
-  tidy(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Counts what the store reads and writes. */
-export interface Meter {
-  /** Runs work and says what it cost, without what it takes to ask. */
-  measure(work: () => Promise<void>): Promise<Readonly<Record<string, number>>>;
-}
 
 /** A store with its sessions in it. */
 export interface FilledStore extends OpenStore {

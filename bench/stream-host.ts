@@ -13,7 +13,7 @@ import {
 } from 'nestjs-agent-sessions';
 import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { redisAdapter } from 'nestjs-agent-sessions/redis';
-import { expectSame } from './benchmark.js';
+import { expectSame } from './wrong-answer.error.js';
 
 const NAME = 'stream';
 /** 200 tokens a second. */

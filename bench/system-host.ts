@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ProcessRole } from 'nestjs-agent-sessions';
-import { openSystem, type SystemName, type TurnSystem } from './turn-system.js';
+import { type SystemName, type TurnSystem } from './turn-system.js';
+import { openSystem } from './open-system.js';
 import { type Load, Witness } from './witness.js';
 
 export interface HostOptions {

@@ -1,7 +1,4 @@
 import { type ProcessRole } from 'nestjs-agent-sessions';
-import { openBullmq } from './bullmq-system.js';
-import { openGroupmq } from './groupmq-system.js';
-import { openOurs } from './our-system.js';
 import { type Witness } from './witness.js';
 
 export const SYSTEM_NAMES = ['bullmq', 'groupmq', 'ours'] as const;
@@ -28,14 +25,4 @@ export interface TurnSystem {
   /** Looks at what is stored after everything has run. @throws WrongAnswerError */
   verify(): Promise<void>;
   close(): Promise<void>;
-}
-
-const OPENERS: Readonly<Record<SystemName, (options: SystemOptions) => Promise<TurnSystem>>> = {
-  bullmq: openBullmq,
-  groupmq: openGroupmq,
-  ours: openOurs,
-};
-
-export function openSystem(name: SystemName, options: SystemOptions): Promise<TurnSystem> {
-  return OPENERS[name](options);
 }

@@ -1,4 +1,4 @@
-import { WrongAnswerError } from './benchmark.js';
+import { WrongAnswerError } from './wrong-answer.error.js';
 
 /** How many turns each session has. */
 export type Load = readonly number[];

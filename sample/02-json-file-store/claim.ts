@@ -2,7 +2,7 @@ import { type ClaimedTurn, type ClaimRequest, type Turn } from 'nestjs-agent-ses
 import { changeTurn, endTurn, isLastAttempt, stopTurn } from './change-turn.js';
 import { latestCheckpoint } from './checkpoints.js';
 import { windowOf } from './conversations.js';
-import { documentAt } from './documents.js';
+import { documentAt } from './document-rows.js';
 import { headOf, isDue, watch } from './lane.js';
 import { isPaused } from './lane-control.js';
 import { saveStep } from './steps.js';

@@ -1,5 +1,5 @@
 import { type StateCleared, type StateReset } from 'nestjs-agent-sessions';
-import { documentAt, live, put } from './documents.js';
+import { documentAt, live, put } from './document-rows.js';
 import { type Store } from './store.js';
 import { type Epochs, type LaneRow } from './tables.js';
 

@@ -12,7 +12,7 @@ import { changeSession } from './change-session.js';
 import { endTurn } from './change-turn.js';
 import { claim } from './claim.js';
 import { appendMessages } from './conversations.js';
-import { appendTo } from './documents.js';
+import { appendTo } from './document-rows.js';
 import { headOf, held, isDue, watch } from './lane.js';
 import { resetSince } from './reset-state.js';
 import { type Store } from './store.js';

@@ -1,5 +1,5 @@
 import { type Principal, type StateOperationResult } from 'nestjs-agent-sessions';
-import { type FuzzRequest } from './requests.js';
+import { type FuzzRequest } from './fuzz-request.js';
 import { type FuzzAnswer, type FuzzSession, type FuzzTarget, principalIn } from './target.js';
 
 const STATE = /^\/state\/(describe|reset|compact)$/;

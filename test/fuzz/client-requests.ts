@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { bodyOf } from './bodies.js';
 import { contentType, extra, headerText, identity, merged } from './headers.js';
-import { type FuzzRequest } from './requests.js';
+import { type FuzzRequest } from './fuzz-request.js';
 
 const turn = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom('TURN0', 'TURN1', 'TURN2', 'TURN4') },

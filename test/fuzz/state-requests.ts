@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { bodyOf } from './bodies.js';
 import { contentType, extra, identity, merged } from './headers.js';
-import { type FuzzRequest } from './requests.js';
+import { type FuzzRequest } from './fuzz-request.js';
 
 const operation = fc.constantFrom('describe', 'reset', 'compact');
 

@@ -16,7 +16,7 @@ import {
   StateEvents,
   TurnService,
 } from 'nestjs-agent-sessions';
-import { type FuzzRequest } from './requests.js';
+import { type FuzzRequest } from './fuzz-request.js';
 
 export const PLATFORMS = ['express', 'fastify'] as const;
 export type Platform = (typeof PLATFORMS)[number];

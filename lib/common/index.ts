@@ -8,3 +8,4 @@ export {
   StoreUnavailableError,
   TooLargeError,
 } from './sessions.error.js';
+export { type TokenUsage, type TokenUsageInput } from './token-usage.js';

@@ -1,6 +1,6 @@
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { type TokenUsage, type TokenUsageInput } from '../orchestration/token-usage.js';
+import { type TokenUsage, type TokenUsageInput } from '../common/token-usage.js';
 import { type HistoryWindow, toHistoryWindow } from './history-window.js';
 import { type Message, type MessageSpan } from './message.js';
 

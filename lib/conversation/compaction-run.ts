@@ -2,7 +2,7 @@ import { type CheckpointStore } from '../checkpoint/checkpoint.store.js';
 import { isPlainObject } from '../common/json.js';
 import { mintId } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
-import { addUsage, type TokenUsage, toTokenUsage } from '../orchestration/token-usage.js';
+import { addUsage, type TokenUsage, toTokenUsage } from '../common/token-usage.js';
 import { type StateStore } from '../state/state.store.js';
 import { type CompactionEvent } from './compaction-events.js';
 import { during, limited } from './compaction-failure.js';

@@ -1,4 +1,4 @@
-import { type TokenUsage } from '../orchestration/token-usage.js';
+import { type TokenUsage } from '../common/token-usage.js';
 import { CompactionNotConfiguredError } from './compaction.errors.js';
 import {
   type CompactionCounts,

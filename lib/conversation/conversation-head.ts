@@ -1,4 +1,4 @@
-import { type TokenUsage } from '../orchestration/token-usage.js';
+import { type TokenUsage } from '../common/token-usage.js';
 import { namespaceOf } from '../state/module-namespace.js';
 import { type StateBatch, type StateDocument, type StateName } from '../state/state.store.js';
 import { type CompactionPhase } from './compaction.errors.js';

@@ -1,6 +1,6 @@
 import { type Checkpoint, type StateSnapshot } from '../checkpoint/checkpoint.js';
 import { type JsonValue } from '../common/json.js';
-import { addUsage, type TokenUsage } from '../orchestration/token-usage.js';
+import { addUsage, type TokenUsage } from '../common/token-usage.js';
 import { CONVERSATION_NAMESPACE, type ConversationHead } from './conversation-head.js';
 
 /** What an orchestrator's last checkpoint has seen of what its summaries took. */

@@ -10,7 +10,7 @@ import {
 } from './orchestration-state.js';
 import { nextStep } from './step-conditions.js';
 import { effectiveStep, stepNamed, type StepPlan } from './step-plan.js';
-import { addUsage } from './token-usage.js';
+import { addUsage } from '../common/token-usage.js';
 import { indexAfter, isUnfinished, nextTools } from './tool-sequence.js';
 
 /** What `applyEntry` decides by, besides progress and entry. */

@@ -14,4 +14,3 @@ export { type StepPlan } from './step-plan.js';
 export { StepPredicate, type StepPredicateContext, type StepPredicateHandler } from './step-predicates.js';
 export { type SequencedStep, StepSequencer } from './step-sequencer.service.js';
 export { type StorageProvider } from './storage-provider.js';
-export { type TokenUsage, type TokenUsageInput } from './token-usage.js';

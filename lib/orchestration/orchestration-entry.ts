@@ -1,6 +1,6 @@
 import { type OrchestrationStep } from './orchestration-config.js';
 import { type OrchestrationProgress, type ToolOutcome } from './orchestration-state.js';
-import { type TokenUsage } from './token-usage.js';
+import { type TokenUsage } from '../common/token-usage.js';
 
 /**
  * One thing that happened, as it is stored: it says what, and not what follows from it, so that entries of several

@@ -11,7 +11,7 @@ import { type OrchestrationState } from './orchestration-state.js';
 import { UnknownStepError } from './orchestration.errors.js';
 import { type OrchestrationUpdates, ToolUseOptions, toUpdates } from './orchestration.inputs.js';
 import { stepNamed } from './step-plan.js';
-import { type TokenUsageInput, toTokenUsage } from './token-usage.js';
+import { type TokenUsageInput, toTokenUsage } from '../common/token-usage.js';
 
 /** Between two looks at what is left to remove. */
 const BATCH = 500;

@@ -1,5 +1,5 @@
 import { deepFreeze } from '../common/json.js';
-import { type TokenUsage } from './token-usage.js';
+import { type TokenUsage } from '../common/token-usage.js';
 
 /** One use of a tool. */
 export interface ToolUse {

@@ -3,7 +3,7 @@ import { checkInput, Must, MustBeInteger, MustBeName, MustBeTime, Optional } fro
 import { isName } from '../common/ids.js';
 import { isPlainObject, toJsonObject } from '../common/json.js';
 import { type OrchestrationProgress, TOOL_HISTORY, type ToolOutcome, type ToolUse } from './orchestration-state.js';
-import { toTokenUsage, type TokenUsage } from './token-usage.js';
+import { toTokenUsage, type TokenUsage } from '../common/token-usage.js';
 
 const isIndex = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 

@@ -16,7 +16,7 @@ import { TokenBudgetExceededError } from './orchestration.errors.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
 import { messageFacts, nextStep } from './step-conditions.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
-import { type TokenUsage } from './token-usage.js';
+import { type TokenUsage } from '../common/token-usage.js';
 import { refusalOf, wouldPassAnew } from './tool-refusal.js';
 import { isUnfinished } from './tool-sequence.js';
 

@@ -1,4 +1,5 @@
 export { defineOrchestrator } from './define-orchestrator.js';
+export { type Evaluation, type IntentReply } from './evaluation.js';
 export { type MemorableTurn, MemoryPort, type MemoryQuery, type MemoryScope } from './memory-port.js';
 export {
   type OrchestratorEvent,
@@ -37,11 +38,9 @@ export {
 } from './orchestrator.errors.js';
 export {
   type EvaluateFunction,
-  type Evaluation,
   type ExplainedChoice,
   type IntentChoice,
   type IntentFunction,
-  type IntentReply,
   type IntentResult,
   IntentRouter,
   type OrchestratorConfig,

@@ -2,7 +2,7 @@ import { isPlainObject, type JsonObject, type JsonValue, toJson, toJsonObject } 
 import { toMessageDrafts } from '../conversation/message-draft.js';
 import { type MessageDraft } from '../conversation/message.js';
 import { OrchestratorResultError } from './orchestrator.errors.js';
-import { type IntentReply } from './orchestrator.js';
+import { type IntentReply } from './evaluation.js';
 import { type OutcomeOptions, TurnOutcome } from './turn-outcome.js';
 
 /** What an intent returned, checked and as JSON: it can be stored between two iterations. */

@@ -10,7 +10,8 @@ import { type StepPlan } from '../orchestration/step-plan.js';
 import { getOrchestratorToken, type OrchestratorRef, orchestratorName } from './orchestrator.decorators.js';
 import { OrchestratorCommands } from './orchestrator-commands.js';
 import { OrchestratorEvents } from './orchestrator-events.js';
-import { OrchestratorHandle, type OrchestratorPlace } from './orchestrator-handle.js';
+import { OrchestratorHandle } from './orchestrator-handle.js';
+import { type OrchestratorPlace } from './orchestrator-place.js';
 import { OrchestratorRegistry } from './orchestrator.registry.js';
 import { TimeTravel } from './time-travel.js';
 

@@ -2,15 +2,12 @@ import { type CompactionResult } from '../conversation/compaction-run.js';
 import { type Session } from '../session/session.js';
 import { type SubmitOptions, type TurnInputLike, type WaitOptions } from '../turn/turn.inputs.js';
 import { type TurnResult } from '../turn/turn-result.js';
-import { type TurnService } from '../turn/turn.service.js';
 import { type TurnStream } from '../turn/turn-stream.js';
 import { type Turn } from '../turn/turn.js';
-import { type SessionStore } from '../session/session-store.service.js';
-import { type OrchestratorCommands } from './orchestrator-commands.js';
 import { orchestratorTool, type OrchestratorTool, type OrchestratorToolOptions } from './orchestrator-tool.js';
-import { type OrchestratorDefinition } from './orchestrator.js';
+import { type OrchestratorPlace } from './orchestrator-place.js';
 import { type ForkOptions, type HistoryQuery, type UndoOptions } from './time-travel.inputs.js';
-import { type HistoryEntry, type TimeTravel, type UndoResult } from './time-travel.js';
+import { type HistoryEntry, type UndoResult } from './time-travel.js';
 import { type OrchestratorEvent, type OrchestratorEvents, type OrchestratorEventType } from './orchestrator-events.js';
 import { type TurnContext } from './turn-context.js';
 
@@ -30,15 +27,6 @@ export interface OrchestratorExecuteOptions<State> extends OrchestratorSubmitOpt
 /** What a command about a session's conversation is given. */
 export interface ConversationCommandArgs {
   readonly sessionId: string;
-}
-
-/** What a handle works with. */
-export interface OrchestratorPlace {
-  readonly definition: OrchestratorDefinition;
-  readonly turns: TurnService;
-  readonly sessions: SessionStore;
-  readonly commands: OrchestratorCommands;
-  readonly timeTravel: TimeTravel;
 }
 
 /** What `@InjectOrchestrator` gives: one orchestrator, ready to take turns (BOT-01). */

@@ -6,7 +6,7 @@ import { TurnStoppedError } from '../turn/turn-stopped.error.js';
 import { TurnTimeoutError } from '../turn/turn.errors.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { childSession, inFreshSession } from './child-session.js';
-import { type OrchestratorPlace } from './orchestrator-handle.js';
+import { type OrchestratorPlace } from './orchestrator-place.js';
 import {
   TOOL_INPUT_SCHEMA,
   type OrchestratorToolInput,

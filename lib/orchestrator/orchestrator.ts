@@ -1,9 +1,9 @@
 import { type KeepCheckpoints } from '../checkpoint/checkpoint.store.js';
-import { type JsonValue } from '../common/json.js';
 import { type CompactionOptions, type CompactionPolicy } from '../conversation/compaction-policy.js';
 import { type HistoryWindow, type HistoryWindowOption } from '../conversation/history-window.js';
 import { type OnViolation, type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
+import { type Evaluation, type IntentReply } from './evaluation.js';
 import { type OrchestratorListeners } from './orchestrator-events.js';
 import { type MemoryPort, type MemoryScope } from './memory-port.js';
 import { type StateMigration } from './state-migrations.js';
@@ -38,24 +38,6 @@ export abstract class IntentRouter<State = Record<string, unknown>> {
 export type IntentResult<State> = TurnOutcome<State> | Partial<State> | string | undefined | void;
 
 export type IntentFunction<State> = (turn: TurnContext<State>) => Awaitable<IntentResult<State>>;
-
-/** What an intent made of one iteration, as `evaluate` and the next iteration see it. */
-export interface IntentReply {
-  readonly intent: string;
-  /** `null` without an answer in text. */
-  readonly text: string | null;
-  readonly data?: JsonValue;
-}
-
-/** What becomes of a turn after an iteration (BOT-05). */
-export interface Evaluation {
-  /** The turn is done. Default false. */
-  readonly satisfied?: boolean;
-  /** Where the next iteration goes, instead of asking the route. */
-  readonly reassignTo?: string | readonly string[];
-  /** For the next iteration: `turn.feedback`. */
-  readonly feedback?: string;
-}
 
 /** `true` is satisfied; nothing goes on. */
 export type EvaluateFunction<State> = (

@@ -1,6 +1,6 @@
 import { deepFreeze } from '../common/json.js';
 import { type Message, type MessageDraft } from '../conversation/message.js';
-import { addUsage, type TokenUsage } from '../orchestration/token-usage.js';
+import { addUsage, type TokenUsage } from '../common/token-usage.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { decisionSpan, intentSpan } from '../telemetry/call-spans.js';
 import { type SpanOptions, type Telemetry } from '../telemetry/telemetry.js';

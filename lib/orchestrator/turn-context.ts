@@ -3,13 +3,13 @@ import { type Message, type MessageDraft } from '../conversation/message.js';
 import { type AIOrchestrationState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { type OrchestrationProgress } from '../orchestration/orchestration-state.js';
-import { type TokenUsageInput } from '../orchestration/token-usage.js';
+import { type TokenUsageInput } from '../common/token-usage.js';
 import { type Session } from '../session/session.js';
 import { type ToolEntryOptions } from '../state/state.inputs.js';
 import { type TaskState } from '../state/task.js';
 import { type EmittedEvent } from '../turn/turn-event.js';
 import { type Turn, type TurnInput } from '../turn/turn.js';
-import { type IntentReply } from './orchestrator.js';
+import { type IntentReply } from './evaluation.js';
 
 /** Tells a step's function about itself. */
 export interface StepInfo {

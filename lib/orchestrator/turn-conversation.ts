@@ -8,7 +8,7 @@ import { type Message, type MessageDraft, type MessageSpan } from '../conversati
 import { reportedUsage, unreportedUsage } from '../conversation/spent-usage.js';
 import { windowWithoutUndone, withoutUndone } from '../conversation/undone-messages.js';
 import { type ConversationView, cutWindow, viewOf } from '../conversation/window.js';
-import { type TokenUsage } from '../orchestration/token-usage.js';
+import { type TokenUsage } from '../common/token-usage.js';
 import { type StateDocument } from '../state/state.store.js';
 import { type ClaimedTurn } from '../turn/turn.store.js';
 import { type OrchestratorDefinition } from './orchestrator.js';

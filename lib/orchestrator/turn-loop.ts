@@ -6,7 +6,8 @@ import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js
 import { type StepKey } from '../turn/turn-step.js';
 import { type IntentOutcome, toIntentOutcome } from './intent-outcome.js';
 import { OrchestratorResultError } from './orchestrator.errors.js';
-import { type Evaluation, type OrchestratorDefinition } from './orchestrator.js';
+import { type Evaluation } from './evaluation.js';
+import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
 import { toDecision } from './route-decision.js';
 import { type Called, elapsed, type TurnCalls } from './turn-calls.js';

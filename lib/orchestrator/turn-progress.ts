@@ -1,7 +1,7 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type MessageDraft } from '../conversation/message.js';
 import { type IntentOutcome, patched } from './intent-outcome.js';
-import { type Evaluation, type IntentReply } from './orchestrator.js';
+import { type Evaluation, type IntentReply } from './evaluation.js';
 
 /** What the iterations of a turn have made of it so far. */
 export interface TurnProgress {

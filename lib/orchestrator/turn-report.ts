@@ -1,8 +1,8 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type CompactionPhase } from '../conversation/compaction.errors.js';
-import { type TokenUsage } from '../orchestration/token-usage.js';
+import { type TokenUsage } from '../common/token-usage.js';
 import { type SettledTurnStatus } from '../turn/turn.js';
-import { type Evaluation } from './orchestrator.js';
+import { type Evaluation } from './evaluation.js';
 
 /** Who chose the intents: the route, the router, the only intent there is, the `initialIntent`, or `evaluate`. */
 export type DecisionSource = 'route' | 'router' | 'single' | 'initial' | 'reassigned';

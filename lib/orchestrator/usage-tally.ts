@@ -1,4 +1,4 @@
-import { addUsage, type TokenUsage, type TokenUsageInput, toTokenUsage } from '../orchestration/token-usage.js';
+import { addUsage, type TokenUsage, type TokenUsageInput, toTokenUsage } from '../common/token-usage.js';
 import { type UsageReport } from './turn-report.js';
 
 /** Whose model it was. */

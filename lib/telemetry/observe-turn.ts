@@ -1,5 +1,5 @@
 import { errorType } from '../common/error-trace.js';
-import { type TokenUsage } from '../orchestration/token-usage.js';
+import { type TokenUsage } from '../common/token-usage.js';
 import { type AttemptOutcome } from '../turn/turn-attempt.js';
 import { type AcceptedTurn, type AcceptTurn, type ClaimedTurn } from '../turn/turn.store.js';
 import { type Turn } from '../turn/turn.js';

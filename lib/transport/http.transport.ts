@@ -1,5 +1,5 @@
 import { type ArgumentsHost } from '@nestjs/common';
-import { rawRequest } from '../http/raw-request.js';
+import { rawRequest } from './raw-request.js';
 import { type Transport } from './transport.js';
 
 /** What Express and Fastify have in common. */

@@ -3,7 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { throwError } from 'rxjs';
 import { traceOf } from '../common/error-trace.js';
 import { SessionsError } from '../common/sessions.error.js';
-import { replyError } from '../http/reply-error.js';
+import { replyError } from './reply-error.js';
 import { emitException, type WebSocketLike } from './emit-exception.js';
 import { toGraphQLError } from './graphql-error.js';
 import { isApplicationFault, toErrorBody } from './sessions-error-body.js';

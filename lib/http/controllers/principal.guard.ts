@@ -2,7 +2,7 @@ import { type CanActivate, createParamDecorator, type ExecutionContext, Inject, 
 import { PRINCIPAL_RESOLVER } from '../../sessions.tokens.js';
 import { UnauthenticatedError } from '../../transport/transport.errors.js';
 import { type Principal, type PrincipalResolver } from '../../transport/principal.js';
-import { rawRequest } from '../raw-request.js';
+import { rawRequest } from '../../transport/raw-request.js';
 
 const principals = new WeakMap<object, Principal>();
 

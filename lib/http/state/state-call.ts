@@ -1,7 +1,7 @@
 import { type StateOperation } from '../../state/state-report.js';
 import { type StateRequest } from '../../state/state-request.js';
 import { type Principal } from '../../transport/principal.js';
-import { rawRequest } from '../raw-request.js';
+import { rawRequest } from '../../transport/raw-request.js';
 
 /** What is known of a request while it is answered. */
 export interface StateCall {

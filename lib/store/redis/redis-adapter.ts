@@ -12,7 +12,7 @@ import { RedisSessions } from './redis-sessions.js';
 import { RedisState } from './redis-state.js';
 import { RedisTurnEvents } from './redis-turn-events.js';
 import { RedisTurns } from './redis-turns.js';
-import { SCRIPTS } from './scripts/index.js';
+import { SCRIPTS } from './scripts/redis-scripts.js';
 import { checkServer } from './server-check.js';
 
 /**

@@ -1,4 +1,4 @@
-import { SCRIPTS } from './index.js';
+import { SCRIPTS } from './redis-scripts.js';
 
 const CALLS = /(?:redis\.call|call_with)\('(\w+)'/g;
 

@@ -1,6 +1,6 @@
 import { HttpStatus } from '@nestjs/common';
 import { type AbstractHttpAdapter } from '@nestjs/core';
-import { type SessionsErrorBody } from '../transport/sessions-error-body.js';
+import { type SessionsErrorBody } from './sessions-error-body.js';
 
 /** Answers in the form that the client asks for, unless it was answered already: by a time limit, for one. */
 export function replyError(

@@ -1,6 +1,8 @@
 import js from '@eslint/js';
 import prettier from 'eslint-config-prettier';
+import importX, { createNodeResolver } from 'eslint-plugin-import-x';
 import tseslint from 'typescript-eslint';
+import layers from './eslint.layers.js';
 
 const BROWSER = Object.fromEntries(
   [
@@ -48,28 +50,18 @@ export default tseslint.config(
     rules: { '@typescript-eslint/explicit-module-boundary-types': 'off' },
   },
   {
-    // Domain folders know no backend and no HTTP; only the module file wires them.
-    files: ['lib/{common,session,turn,checkpoint,orchestration,orchestrator,conversation,state,maintenance}/**/*.ts'],
-    rules: {
-      'no-restricted-imports': [
-        'error',
-        { patterns: ['**/store/*/*', '**/queue/*/*', '**/http/*', 'typeorm', 'better-sqlite3'] },
+    // No file needs one that needs it: what both need is a file of its own.
+    files: ['**/*.ts'],
+    plugins: { 'import-x': importX },
+    settings: {
+      'import-x/extensions': ['.ts'],
+      'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
+      'import-x/resolver-next': [
+        createNodeResolver({ extensions: ['.ts'], extensionAlias: { '.js': ['.ts', '.js'] } }),
       ],
     },
+    rules: { 'import-x/no-cycle': ['error', { ignoreExternal: true }] },
   },
-  {
-    // It runs where there is neither Nest nor Node: only the types of the rest.
-    files: ['lib/client/**/*.ts'],
-    rules: {
-      '@typescript-eslint/no-restricted-imports': [
-        'error',
-        {
-          patterns: [
-            { regex: '^(?!\\./)', message: 'Only types, and what is in this folder.', allowTypeImports: true },
-          ],
-        },
-      ],
-    },
-  },
+  ...layers,
   prettier,
 );

@@ -10,7 +10,7 @@ import {
 import { PageDto } from './chat.dto.js';
 import { CookieAuthGuard } from './cookie-auth.guard.js';
 import { HeaderAuthGuard } from './header-auth.guard.js';
-import { TOOLS } from './refund-plan.js';
+import { REFUND_STEPS, TOOLS } from './refund-plan.js';
 import { UseDeskSession } from './use-desk-session.decorator.js';
 
 /** What the page shows beside the conversation: all of it is asked of the module's services. */
@@ -35,6 +35,7 @@ export class OverviewController {
     const { state, createdAt, lastActivityAt, attachedSurfaces } = session;
     return {
       session: { state, createdAt, lastActivityAt, attachedSurfaces },
+      plan: REFUND_STEPS.map(({ name }) => name),
       step: { name: step?.name, description: step?.description, tools },
       lane: { head: lane.head?.status, queued: lane.queued },
       turns: turns.map(toRow),

@@ -109,7 +109,7 @@ describe('the chat page of the support desk', () => {
     expect(shown.filter((text, i) => i > 0 && !text.trimEnd().startsWith(shown[i - 1].trimEnd()))).toEqual([]);
     expect(await chat.readAloud()).toHaveLength(2);
     expect(await chat.page.locator('#turns tbody tr').allInnerTexts()).toEqual([
-      expect.stringMatching(/^Where is order 7\?\tawaiting-input\t\d+\.\d s\t1$/),
+      expect.stringMatching(/^Where is order 7\?\tawaiting-input\t[\d.]+ m?s\t1$/),
       expect.stringMatching(/^What is your policy\?\tawaiting-input\t\d+\.\d s\t2$/),
     ]);
   }, 60_000);
@@ -198,22 +198,22 @@ describe('the chat page of the support desk', () => {
     await chat.stop.click();
   });
 
-  it.each(['light', 'dark'] as const)('E2E axe finds nothing to complain of: %s', async (colorScheme) => {
-    const chat = await visit({ colorScheme });
-    expect(await violations(chat)).toEqual([]);
+  it('E2E axe finds nothing to complain of, in light and in dark', async () => {
+    const chat = await visit();
+    expect(await complaints(chat)).toEqual([]);
     await chat.say('Where is order 7?');
     await chat.sees('Order 7 is shipped.');
     await chat.choose(POLICY);
     await chat.say('Where is order 8?');
     await chat.sees('You can send');
-    expect(await violations(chat)).toEqual([]);
+    expect(await complaints(chat)).toEqual([]);
     await chat.page.setViewportSize(PHONE);
     await chat.page.getByText('Behind the scenes').click();
-    expect(await violations(chat)).toEqual([]);
+    expect(await complaints(chat)).toEqual([]);
     await context.setOffline(true);
     await eventually(async () => (await chat.status.innerText()) !== '');
-    expect(await violations(chat)).toEqual([]);
-  });
+    expect(await complaints(chat)).toEqual([]);
+  }, 60_000);
 
   it('E2E shows markup as text, and a message that is refused with the reason', async () => {
     const chat = await visit();
@@ -226,7 +226,7 @@ describe('the chat page of the support desk', () => {
       [markup, `A refund of order 8, because: “${markup}” Shall I pay it out? (yes or no)`].map(withSpeaker),
     );
     expect(await chat.page.locator('#content img, #content b').count()).toBe(0);
-    expect(await chat.page.locator('#step-name').innerText()).toBe('confirm');
+    expect(await chat.page.locator('#plan [aria-current=step]').innerText()).toBe('confirm');
 
     await chat.say('a'.repeat(300_000));
     await chat.sees(/^Not sent: .*262,?144/);
@@ -244,8 +244,14 @@ async function isFocused({ page }: ChatPage): Promise<boolean> {
   return (await page.evaluate('document.activeElement.id')) === 'message';
 }
 
-async function violations({ page }: ChatPage): Promise<string[]> {
+/** Of axe about the page as it stands: everything in light, the colours in dark. */
+async function complaints({ page }: ChatPage): Promise<string[]> {
   await page.evaluate(axe.source);
-  const { violations: found } = await page.evaluate<axe.AxeResults>('axe.run()');
-  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' ')}`);
+  const light = await page.evaluate<axe.AxeResults>('axe.run()');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  const dark = await page.evaluate<axe.AxeResults>("axe.run({ runOnly: 'color-contrast' })");
+  await page.emulateMedia({ colorScheme: 'light' });
+  return [...light.violations, ...dark.violations].map(
+    ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' ')}`,
+  );
 }

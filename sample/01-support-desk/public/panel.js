@@ -1,4 +1,5 @@
 const panel = document.getElementById('panel');
+const steps = document.getElementById('plan');
 const turnsTable = document.getElementById('turns');
 const noTurns = document.getElementById('no-turns');
 const rows = new Map();
@@ -9,11 +10,11 @@ wide.addEventListener('change', fold);
 fold();
 
 /** What the server says of the session, its plan and its lane. */
-export function showPanel({ session, step, lane, turns }) {
+export function showPanel({ session, plan, step, lane, turns }) {
   set('session-state', session.state);
   set('session-activity', new Date(session.lastActivityAt).toLocaleTimeString());
   set('session-surfaces', session.attachedSurfaces.join(', ') || 'none');
-  set('step-name', step.name);
+  showPlan(plan, step.name);
   set('step-description', step.description);
   set('step-tools', step.tools.join(', ') || 'none');
   set('lane-running', describe(turns.find(({ status }) => status === 'running')));
@@ -28,6 +29,20 @@ export function clearPanel() {
   noTurns.hidden = false;
 }
 
+function showPlan(plan, active) {
+  if (steps.children.length === 0) steps.append(...plan.map(toItem));
+  for (const step of steps.children) {
+    if (step.textContent === active) step.setAttribute('aria-current', 'step');
+    else step.removeAttribute('aria-current');
+  }
+}
+
+function toItem(text) {
+  const item = document.createElement('li');
+  item.textContent = text;
+  return item;
+}
+
 function describe(running) {
   if (!running) return 'nothing';
   return running.failures === 0 ? running.input : `${running.input} (try ${running.failures + 1})`;
@@ -36,9 +51,10 @@ function describe(running) {
 /** The latest one first. */
 function showTurn({ id, input, status, startedAt, settledAt, failures }) {
   if (rows.has(id)) return;
-  const seconds = startedAt ? (Date.parse(settledAt) - Date.parse(startedAt)) / 1000 : 0;
+  const ms = startedAt ? Date.parse(settledAt) - Date.parse(startedAt) : 0;
+  const took = ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
   const row = turnsTable.tBodies[0].insertRow(0);
-  for (const text of [input, status, `${seconds.toFixed(1)} s`, String(failures + 1)]) {
+  for (const text of [input, status, took, String(failures + 1)]) {
     row.insertCell().textContent = text;
   }
   rows.set(id, row);

@@ -7,7 +7,7 @@ import { wholeCut } from './tool-pairs.js';
 import { undoneBy, withoutUndone } from './undone-messages.js';
 
 /** Messages that one summary takes in at most. */
-export const MAX_PASS = 200;
+const MAX_PASS = 200;
 
 /** The part of a log that is not behind a summary, in two. */
 export interface Uncompacted {

@@ -57,13 +57,6 @@ export function cutWindow(
   return [...missing, ...keepPairs(chosen, messages)];
 }
 
-/** The last `limit` messages of a list, see {@link cutWindow}. */
-export function lastMessages<M extends MessageDraft>(log: readonly M[], limit: number): readonly M[] {
-  if (limit === 0) return [];
-  const { pinned, messages } = viewOf(log);
-  return [...pinned, ...keepPairs(messages.slice(-limit), messages)];
-}
-
 function lastWithin<M extends MessageDraft>(
   budget: number,
   messages: readonly M[],

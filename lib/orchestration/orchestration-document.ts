@@ -60,7 +60,7 @@ export function plansIn({ batches }: StateDocument): ReadonlySet<string> {
   return new Set(entries.flatMap((entry) => ('plan' in entry ? (entry.plan ?? []) : [])));
 }
 
-export function applyEntries(
+function applyEntries(
   progress: OrchestrationProgress,
   entries: readonly OrchestrationEntry[],
   at: string,

@@ -21,7 +21,7 @@ const GENERIC: Readonly<Record<string, string>> = {
 };
 
 /** The HTTP status of a domain error; 500 for those that are mistakes of the application. */
-export function statusOf(error: SessionsError): HttpStatus {
+function statusOf(error: SessionsError): HttpStatus {
   if (error instanceof SessionStateError && error.currentState === 'expired') return HttpStatus.GONE;
   return statusOfCode(error.code);
 }

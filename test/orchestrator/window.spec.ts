@@ -9,7 +9,8 @@ import {
   TurnFailedError,
 } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
-import { lastMessages } from '../../lib/conversation/window.js';
+import { MessageTokens } from '../../lib/conversation/message-tokens.js';
+import { cutWindow, viewOf } from '../../lib/conversation/window.js';
 import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
 const system: MessageDraft = { role: 'system', content: 'You are a desk.' };
@@ -44,7 +45,10 @@ const NUMBER_FORMS: readonly {
   { form: '0, no history', historyWindow: 0, expected: [0, 0] },
 ];
 
-describe('lastMessages', () => {
+const lastMessages = (messages: readonly MessageDraft[], limit: number): readonly MessageDraft[] =>
+  cutWindow(limit, viewOf(messages), new MessageTokens(null), 'historyWindow');
+
+describe('a window by number', () => {
   it('BOT-40 gives the end of the log, in order, and at most `limit` beside a leading system message', () => {
     fc.assert(
       fc.property(log, limit, (messages, most) => {

@@ -60,6 +60,23 @@ export const ERROR = {
   retryAfter: count(1, 'Seconds.'),
 };
 export const ERROR_KEYS: readonly string[] = ['statusCode', 'code', 'message'];
+export const ERROR_SCHEMA = object(ERROR, ERROR_KEYS);
+
+/** What any route may answer. */
+export const REFUSALS: Readonly<Record<number, string>> = {
+  401: 'Nobody is signed in.',
+  403: 'A guard refused.',
+  503: 'The store is not available. Send it again later.',
+};
+/** What a route with a body may answer besides. */
+export const BODY_REFUSALS: Readonly<Record<number, string>> = {
+  413: 'The body is too large.',
+  415: 'The body is not JSON.',
+};
+/** What a route with an Idempotency-Key may answer besides. */
+export const KEY_REFUSALS: Readonly<Record<number, string>> = {
+  422: 'The Idempotency-Key belongs to another request.',
+};
 
 export const SESSION_HEADER: Schema = { name: 'x-session-id', required: true, description: 'The id of the session.' };
 export const IDEMPOTENCY_HEADER: Schema = {

@@ -2,15 +2,16 @@ import { SESSION_STATES } from '../../session/session.js';
 import {
   anything,
   body,
+  BODY_REFUSALS,
   count,
   documented,
-  ERROR,
-  ERROR_KEYS,
+  ERROR_SCHEMA,
   flag,
   listOf,
   NAME,
   object,
   oneOf,
+  REFUSALS,
   type RouteDoc,
   type Schema,
   SESSION_HEADER,
@@ -37,16 +38,10 @@ const SESSION = object(
   ['id', 'state', 'createdAt', 'lastActivityAt', 'attachedSurfaces', 'metadata'],
 );
 
-const REFUSALS: Readonly<Record<number, string>> = {
-  401: 'Nobody is signed in.',
-  403: 'A guard refused.',
-  503: 'The store is not available. Send it again later.',
-};
-
 const REFUSALS_OF_BODIES: Readonly<Record<number, string>> = {
+  ...BODY_REFUSALS,
   400: 'The request is wrong.',
   413: 'The body, or what it makes of the metadata, is too large.',
-  415: 'The body is not JSON.',
 };
 
 const REFUSALS_OF_ONE: Readonly<Record<number, string>> = {
@@ -120,6 +115,6 @@ export function describedAs(operation: Operation, clientIds = false): MethodDeco
     id: `${operation}Session${operation === 'list' || operation === 'revoke' ? 's' : ''}`,
     ...doc,
     ...(clientIds ? { body: CREATE_WITH_ID } : {}),
-    error: object(ERROR, ERROR_KEYS),
+    error: ERROR_SCHEMA,
   });
 }

@@ -3,15 +3,18 @@ import { COMPACTION_STRATEGIES } from '../../state/state-request.js';
 import {
   anything,
   body,
+  BODY_REFUSALS,
   count,
   documented,
   ERROR,
   ERROR_KEYS,
   flag,
   IDEMPOTENCY_HEADER,
+  KEY_REFUSALS,
   listOf,
   NAME,
   object,
+  REFUSALS,
   type Schema,
   text,
 } from '../controllers/openapi.js';
@@ -24,7 +27,7 @@ const COMMON = {
 };
 
 /** What each operation takes. */
-export const REQUEST_SCHEMAS: Readonly<Record<StateOperation, Schema>> = {
+const REQUEST_SCHEMAS: Readonly<Record<StateOperation, Schema>> = {
   describe: body({
     ...COMMON,
     includeData: flag('A page of what the modules hold, redacted. Only of a session.'),
@@ -51,7 +54,7 @@ const STORE_ERROR = object({ store: NAME, code: NAME, message: NAME, retryAfterM
   'message',
 ]);
 
-export const RESULT_SCHEMA = object({
+const RESULT_SCHEMA = object({
   operation: NAME,
   sessionId: { type: 'string', nullable: true },
   stores: listOf(
@@ -92,16 +95,14 @@ const SUMMARIES: Readonly<Record<StateOperation, string>> = {
   compact: 'Makes the conversation of a session shorter',
 };
 
-const REFUSALS: Readonly<Record<number, string>> = {
+const STATE_REFUSALS: Readonly<Record<number, string>> = {
+  ...REFUSALS,
+  ...BODY_REFUSALS,
+  ...KEY_REFUSALS,
   400: 'The body or the Idempotency-Key is wrong.',
-  401: 'Nobody is signed in.',
   403: 'A capability is missing.',
   404: 'There is no such session, or it is somebody else’s.',
   409: 'Somebody else is at it. Send it again later.',
-  413: 'The body is too large.',
-  415: 'The body is not JSON.',
-  422: 'The Idempotency-Key belongs to another request.',
-  503: 'The store is not available. Send it again later.',
 };
 
 /** Describes a handler to @nestjs/swagger, where that is installed. */
@@ -113,7 +114,7 @@ export function describedAs(operation: StateOperation): MethodDecorator {
     headers: [IDEMPOTENCY_HEADER],
     body: REQUEST_SCHEMAS[operation],
     answer: { status: 200, description: 'Done.', schema: RESULT_SCHEMA },
-    refusals: REFUSALS,
+    refusals: STATE_REFUSALS,
     error: ERROR_SCHEMA,
   });
 }

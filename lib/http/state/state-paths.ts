@@ -1,6 +1,6 @@
 import { type StateOperation } from '../../state/state-report.js';
 
-export const STATE_OPERATIONS = ['describe', 'reset', 'compact'] as const satisfies readonly StateOperation[];
+const STATE_OPERATIONS = ['describe', 'reset', 'compact'] as const satisfies readonly StateOperation[];
 
 const END = new RegExp(`/(${STATE_OPERATIONS.join('|')})/?$`, 'i');
 

@@ -2,15 +2,17 @@ import { TURN_STATUSES, WHEN_BUSY } from '../../turn/turn.js';
 import {
   anything,
   body,
+  BODY_REFUSALS,
   count,
   documented,
-  ERROR,
-  ERROR_KEYS,
+  ERROR_SCHEMA,
   IDEMPOTENCY_HEADER,
+  KEY_REFUSALS,
   listOf,
   NAME,
   object,
   oneOf,
+  REFUSALS,
   type RouteDoc,
   type Schema,
   SESSION_HEADER,
@@ -42,13 +44,11 @@ const TURN = object(
   ['id', 'sessionId', 'position', 'orchestrator', 'status', 'acceptedAt'],
 );
 
-const REFUSALS: Readonly<Record<number, string>> = {
+const TURN_REFUSALS: Readonly<Record<number, string>> = {
+  ...REFUSALS,
   400: 'The request is wrong, or names no session.',
-  401: 'Nobody is signed in.',
-  403: 'A guard refused.',
   404: 'There is no such session or turn, or it is somebody else’s.',
   410: 'The session is expired.',
-  503: 'The store is not available. Send it again later.',
 };
 
 const TURN_ID: Schema = { name: 'turnId', schema: NAME };
@@ -79,11 +79,10 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
       headers: { Location: { description: 'Its address.', schema: NAME } },
     },
     refusals: {
-      ...REFUSALS,
+      ...TURN_REFUSALS,
+      ...BODY_REFUSALS,
+      ...KEY_REFUSALS,
       409: 'The session is busy.',
-      413: 'The body is too large.',
-      415: 'The body is not JSON.',
-      422: 'The Idempotency-Key belongs to another request.',
       429: 'Too many turns are queued. Send it again later.',
     },
   },
@@ -121,7 +120,7 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
     ],
     params: [TURN_ID],
     answer: { status: 200, description: 'Server-Sent Events.', content: { 'text/event-stream': { schema: NAME } } },
-    refusals: { ...REFUSALS, 204: 'The client has had the last event.' },
+    refusals: { ...TURN_REFUSALS, 204: 'The client has had the last event.' },
   },
 };
 
@@ -130,8 +129,8 @@ export function describedAs(operation: Operation): MethodDecorator {
   return documented({
     tag: 'turns',
     id: operation === 'list' ? 'listTurns' : operation === 'events' ? 'turnEvents' : `${operation}Turn`,
-    refusals: REFUSALS,
+    refusals: TURN_REFUSALS,
     ...DOCS[operation],
-    error: object(ERROR, ERROR_KEYS),
+    error: ERROR_SCHEMA,
   });
 }

@@ -7,7 +7,7 @@ import { type LaneRow, type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 
 /** How long a rung lane may stay unclaimed before the reconciler rings it again. */
-export const RING_GRACE_MS = 1000;
+const RING_GRACE_MS = 1000;
 /** Whoever took the last offer may be too busy for it, so others must hear of the lane before long. */
 const MAX_OFFER_BACKOFF_MS = 5000;
 

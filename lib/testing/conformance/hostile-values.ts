@@ -28,7 +28,7 @@ export const HOSTILE_TEXTS: readonly string[] = [
 ];
 
 /** Numbers whose every digit counts. */
-export const EXACT_NUMBERS: readonly number[] = [
+const EXACT_NUMBERS: readonly number[] = [
   0,
   -1.5,
   0.1,

@@ -32,7 +32,7 @@ export async function countSessions(db: PostgresDatabase, { cursor: _, ...query 
   return Number(total);
 }
 
-export function findStatement(query: SessionQuery): Statement {
+function findStatement(query: SessionQuery): Statement {
   const conditions = new Conditions(query);
   const limit = conditions.value(query.limit ?? DEFAULT_LIMIT);
   const sql = `SELECT row_to_json(session) AS row FROM {session} AS session ${conditions.where}

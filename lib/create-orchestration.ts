@@ -27,7 +27,8 @@ import {
 import { type DocumentStore } from './state/state.store.js';
 import { memoryAdapter } from './store/memory/memory-adapter.js';
 
-class CleanupOptions {
+/** When states that have expired are removed. */
+export class CleanupOptions {
   /** Default true. */
   @Optional()
   @Must((value) => typeof value === 'boolean', 'must be a boolean.')
@@ -51,12 +52,12 @@ export class OrchestrationStateManagerOptions extends OrchestrationStateOptions 
   @MustBeName()
   storageNamespace?: string;
 
-  /** Removal of what has expired, from time to time. The timer keeps no process alive. */
+  /** Removal of what has expired, from time to time. The timer keeps no process alive. Default: every five minutes. */
   @Optional()
   @Must((value) => typeof value === 'object' && value !== null, 'must be an object.')
   cleanup?: CleanupOptions;
 
-  /** Plans of agents, from `defineStepPlan`. */
+  /** Plans of agents, from `defineStepPlan`. Default: none. */
   @Optional()
   @Must((value) => Array.isArray(value) && value.every(isStepPlan), 'must be a list of what defineStepPlan() returned.')
   plans?: readonly StepPlan[];

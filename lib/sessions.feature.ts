@@ -17,10 +17,13 @@ export type FeatureRef = OrchestratorRef | StepPlan | SessionManagerDefinition;
 
 /** What `forFeature` takes, by kind. */
 export interface FeatureOptions {
+  /** Classes with `@Orchestrator()`, and definitions. Default: none. */
   readonly orchestrators?: readonly OrchestratorRef[];
+  /** Step plans of agents that are no orchestrators. Default: none. */
   readonly plans?: readonly StepPlan[];
+  /** States of the application's own, from `defineSessionManager`. Default: none. */
   readonly sessionManagers?: readonly SessionManagerDefinition[];
-  /** Classes with `@SessionStateModule()`. */
+  /** Classes with `@SessionStateModule()`. Default: none. */
   readonly stateModules?: readonly Type<StateModule>[];
 }
 

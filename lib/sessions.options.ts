@@ -35,16 +35,21 @@ export class SessionsModuleOptions {
   @MustBeInteger(1, MAX_SECONDS)
   maxLifetimeSeconds?: number;
 
-  /** `false` switches all sweeps off. */
+  /**
+   * When idle sessions are suspended, expire, and are deleted; `false` switches all of it off. Default: those of each option.
+   */
   @Allow()
   sweep?: false | SweepOptions;
 
+  /** How turns are queued, run and tried again. Default: those of each option. */
   @Allow()
   turns?: TurnsOptions;
 
+  /** What is kept of plans of steps. Default: those of each option. */
   @Allow()
   orchestration?: OrchestrationOptions;
 
+  /** Which state modules there are, and what of them is shown. Default: those of each option. */
   @Allow()
   state?: StateOptions;
 
@@ -105,15 +110,20 @@ export interface SessionsModuleStatics {
   readonly controllers?: SessionsControllersOptions;
 }
 
+/** What the class of `useClass` or `useExisting` implements. */
 export interface SessionsOptionsFactory {
+  /** Called once, at the start. */
   createSessionsOptions(): SessionsModuleOptions | Promise<SessionsModuleOptions>;
 }
 
+/** What `SessionsModule.forRootAsync` takes: one of `useFactory`, `useClass` and `useExisting`. */
 export interface SessionsModuleAsyncOptions extends SessionsModuleStatics, Pick<ModuleMetadata, 'imports'> {
+  /** Returns the options, or a promise of them; gets what `inject` names. Default: one of the other two. */
   readonly useFactory?: FactoryProvider<SessionsModuleOptions>['useFactory'];
+  /** Tokens of what `useFactory` gets. Default: nothing. */
   readonly inject?: FactoryProvider['inject'];
-  /** A class that is made here. */
+  /** A class that is made here. Default: one of the other two. */
   readonly useClass?: Type<SessionsOptionsFactory>;
-  /** A provider of the imported modules. */
+  /** A provider of the imported modules. Default: one of the other two. */
   readonly useExisting?: Type<SessionsOptionsFactory>;
 }

@@ -1,5 +1,6 @@
 import { type Checkpoint, type NewCheckpoint } from './checkpoint.js';
 
+/** Which checkpoints of an orchestrator in a session to list; the latest come first. */
 export interface CheckpointPage {
   /** Checkpoints with an index below this one; default: from the latest. */
   readonly before?: number;
@@ -28,5 +29,6 @@ export abstract class CheckpointStore {
   abstract orchestrators(sessionId: string): Promise<string[]>;
   /** Removes all but the latest `keep`. @returns how many went */
   abstract prune(orchestrator: string, sessionId: string, keep: number): Promise<number>;
+  /** Deletes all checkpoints of an orchestrator in a session. */
   abstract delete(orchestrator: string, sessionId: string): Promise<void>;
 }

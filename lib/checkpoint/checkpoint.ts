@@ -38,4 +38,5 @@ export interface StateSnapshot {
   readonly value: JsonValue;
 }
 
+/** A checkpoint as it is written: the store stamps when. */
 export type NewCheckpoint = Omit<Checkpoint, 'savedAt'>;

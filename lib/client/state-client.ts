@@ -10,26 +10,34 @@ import { StateClientError } from './state-client.error.js';
 /** As much of `fetch` as is needed. */
 export type Fetch = (url: string, request: FetchRequest) => Promise<FetchAnswer>;
 
+/** What the client asks of `fetch`. */
 export interface FetchRequest {
+  /** Always POST. */
   readonly method: string;
+  /** Those of the options, the content type, and the idempotency key where there is one. */
   readonly headers: Record<string, string>;
+  /** JSON. */
   readonly body: string;
+  /** Gives the request up. Left out: nobody does. */
   readonly signal?: AbortSignal;
 }
 
+/** What the client reads of the answer. */
 export interface FetchAnswer {
   readonly status: number;
+  /** The body: JSON, of a result or of an error. */
   text(): Promise<string>;
 }
 
 type Headers = Readonly<Record<string, string>>;
 
+/** What `stateClient` takes. */
 export interface StateClientOptions {
   /** Where the application is, with its prefix: `https://desk.example.com/api`. */
   readonly baseUrl: string;
   /** The controller's path. Default `state`. */
   readonly path?: string;
-  /** Who asks, for example `{ authorization: 'Bearer ...' }`; a function is asked for each request. */
+  /** Who asks, for example `{ authorization: 'Bearer ...' }`; a function is asked for each request. Default: none. */
   readonly headers?: Headers | (() => Headers | Promise<Headers>);
   /** Default: the global one. */
   readonly fetch?: Fetch;
@@ -37,15 +45,19 @@ export interface StateClientOptions {
 
 /** One call's own. */
 export interface StateCallOptions {
-  /** 1 to 255 visible ASCII characters. When the same request is sent again with it, nothing is done again. */
+  /** 1 to 255 visible ASCII characters. When the same request is sent again with it, nothing is done again. Default: no key. */
   readonly idempotencyKey?: string;
+  /** Gives the request up; what it has begun on the server goes on. Default: nobody does. */
   readonly signal?: AbortSignal;
 }
 
 /** All methods reject with StateClientError for every answer but a result, and with what `fetch` rejects with. */
 export interface StateClient {
+  /** Which modules have something of a session, how much, and with `includeData` a page of it. */
   describe(request: DescribeStateRequest, options?: StateCallOptions): Promise<StateOperationResult>;
+  /** Clears modules of a session, or with `all` of every session. */
   reset(request: ResetStateRequest, options?: StateCallOptions): Promise<StateOperationResult>;
+  /** Makes a session's conversation shorter. */
   compact(request: CompactStateRequest, options?: StateCallOptions): Promise<StateOperationResult>;
 }
 

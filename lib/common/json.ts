@@ -1,7 +1,10 @@
 import { StateSerializationError, TooLargeError } from './sessions.error.js';
 
+/** What JSON has besides lists and objects. */
 export type JsonPrimitive = string | number | boolean | null;
+/** What JSON carries unchanged: no dates, no `undefined`, no class instances. */
 export type JsonValue = JsonPrimitive | readonly JsonValue[] | JsonObject;
+/** An object of JSON. */
 export interface JsonObject {
   readonly [key: string]: JsonValue;
 }

@@ -28,6 +28,7 @@ export type Summarizer = (
   info: CompactionInfo,
 ) => Summary | string | Promise<Summary | string>;
 
+/** What a summarizer returns when it counts its tokens; a text alone is fine too. */
 export interface Summary {
   readonly text: string;
   readonly usage?: TokenUsageInput;
@@ -46,22 +47,22 @@ export interface Compaction {
 /** When a conversation is compacted, and how (BOT-41 to BOT-43). */
 export interface CompactionOptions {
   /**
-   * Compacts once more turns than this are not behind a summary, or they do not fit the agents' window any more. Without a
-   * threshold it is done by command only.
+   * Compacts once more turns than this are not behind a summary, or they do not fit the agents' window any more. Default: no
+   * such threshold; without any it is done by command only.
    */
   readonly afterTurns?: number;
-  /** Compacts once the messages that are not behind a summary take more tokens than this, or are more than are loaded. */
+  /** Compacts once the messages that are not behind a summary take more tokens than this, or are more than are loaded. Default: no such threshold. */
   readonly afterTokens?: number;
   /**
    * The last messages, which stay as they are; some more where a tool call would be cut from its results, and no more than half
    * of the agents' window. Default 6.
    */
   readonly keep?: number;
-  /** Required, unless a method has `@Summarize()`. */
+  /** Writes the summary. Left out: the method with `@Summarize()` does. */
   readonly summarize?: Summarizer;
   /**
    * Applies it to a store of the application's own. Windows are then read from the whole log as before. What it throws is a
-   * failure, and it is tried again.
+   * failure, and it is tried again. Default: nothing else is done.
    */
   readonly onCompact?: (compaction: Compaction, info: CompactionInfo) => unknown;
 }

@@ -9,6 +9,7 @@ const MAX_TOKENS = 100_000_000;
 /** What the route and the intents are given of the conversation (BOT-40); a shape alone is for both. */
 export type HistoryWindowOption = WindowShape | HistoryWindow;
 
+/** What functions see of the conversation: the route by `router`, intents and `evaluate` by `agents` (BOT-40). */
 export interface HistoryWindow {
   /** Default: as `agents`. */
   readonly router?: WindowShape;

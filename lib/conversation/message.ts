@@ -1,5 +1,6 @@
 import { type JsonObject } from '../common/json.js';
 
+/** Who speaks: `tool` gives the results of the calls of an `assistant`. */
 export type MessageRole = 'system' | 'user' | 'assistant' | 'tool';
 
 /** A piece of a message that is more than text: `{ type: 'image', ... }`; kept as it is. */

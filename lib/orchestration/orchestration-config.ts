@@ -22,6 +22,7 @@ export type OrchestrationCondition =
   /** A provider with `@StepPredicate(value)` says so. */
   | { readonly type: 'predicate'; readonly value: string };
 
+/** What a condition may ask for. */
 export type ConditionType = OrchestrationCondition['type'];
 
 /** A step of an agent's plan. */
@@ -54,7 +55,7 @@ export type OnViolation = 'reject' | 'warn' | 'reset';
 
 /** The orchestration of an agent. */
 export interface OrchestrationConfig {
-  /** None: the agent may use all of its tools, and nothing is stored. */
+  /** Left out: the agent may use all of its tools, and nothing is stored. */
   readonly steps?: readonly OrchestrationStep[];
   /** Default `reject`. */
   readonly onViolation?: OnViolation;

@@ -7,6 +7,7 @@ export type OrchestrationEvent = { readonly agent: string; readonly sessionId: s
   | { readonly type: 'token-budget-exceeded'; readonly usedTokens: number; readonly tokenBudget: number }
 );
 
+/** What {@link OrchestrationEvents} tells of. */
 export type OrchestrationEventType = OrchestrationEvent['type'];
 
 /**

@@ -14,6 +14,7 @@ export interface ToolUse {
   readonly outcome: ToolOutcome;
 }
 
+/** What came of a call: a `failed` one is remembered, and moves no sequence. */
 export type ToolOutcome = 'succeeded' | 'failed';
 
 /** How far an agent is in its plan: the part of the state that changes by what the agent does. */

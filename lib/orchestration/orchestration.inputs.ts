@@ -9,7 +9,10 @@ const isIndex = (value: unknown): boolean => Number.isSafeInteger(value) && (val
 
 /** About a use of a tool. */
 export class ToolUseOptions {
-  /** The model's id of the call: the same id again counts once, among the last 100 uses of the session outside of turns. */
+  /**
+   * The model's id of the call: the same id again counts once, among the last 100 uses of the session outside of turns.
+   * Default: each use counts.
+   */
   @Optional()
   @MustBeName()
   callId?: string;

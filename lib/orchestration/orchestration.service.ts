@@ -29,6 +29,7 @@ import { describeMismatch, refusalOf, wouldPassAnew } from './tool-refusal.js';
 export class OrchestrationService {
   private readonly logger = new Logger(OrchestrationService.name);
 
+  /** @hidden */
   constructor(
     private readonly agents: OrchestrationAgents,
     private readonly predicates: StepPredicates,

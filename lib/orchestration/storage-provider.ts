@@ -13,12 +13,15 @@ import {
 
 /** A key-value store that knows no versions (ORC-15): one process at a time may write to a session. */
 export interface StorageProvider {
+  /** @returns what was set, or null or `undefined` when nothing is there any more */
   get(key: string, options?: { readonly namespace?: string }): Promise<unknown>;
+  /** Replaces what is there. @param options `ttlSeconds`: how long it stays; left out: for good */
   set(
     key: string,
     value: unknown,
     options?: { readonly namespace?: string; readonly ttlSeconds?: number },
   ): Promise<unknown>;
+  /** What is not there is not deleted, and that is fine. */
   delete(key: string, options?: { readonly namespace?: string }): Promise<unknown>;
 }
 

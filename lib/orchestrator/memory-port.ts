@@ -6,11 +6,15 @@ import { type TurnInput } from '../turn/turn.js';
 /** Who shares what is remembered: nobody (`session`), every session of a `user` in a workspace, or whoever the function names. */
 export type MemoryScope = 'session' | 'user' | ((session: Session) => string);
 
+/** What a memory is asked with. */
 export interface MemoryQuery {
   /** The key under which memories are kept apart: a session's, a user's, or the application's own. */
   readonly scope: string;
+  /** The session of the turn. */
   readonly sessionId: string;
+  /** The turn that asks; the same in every attempt. */
   readonly turnId: string;
+  /** What the user said. */
   readonly input: TurnInput;
 }
 

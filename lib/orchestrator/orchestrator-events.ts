@@ -7,7 +7,7 @@ import { type NewTurnEvent } from '../turn/turn-event.js';
 import { type SettledTurnStatus } from '../turn/turn.js';
 import { type DecisionSource } from './turn-report.js';
 
-/** A point in the life of a turn (BOT-10). */
+/** A point in the life of a turn (BOT-10). @inline */
 export type OrchestratorEventBody =
   | { readonly type: 'turn-starting'; readonly attempt: number }
   | { readonly type: 'session-loaded'; readonly session: Session; readonly turnIndex: number }
@@ -54,6 +54,7 @@ export type OrchestratorEvent =
     } & OrchestratorEventBody)
   | CompactionEvent;
 
+/** What {@link OrchestratorEvents} tells of. */
 export type OrchestratorEventType = OrchestratorEvent['type'];
 
 /** A listener by the type of event. What it throws is logged, and harms nothing. */

@@ -13,9 +13,9 @@ import { type TurnContext } from './turn-context.js';
 
 /** The state type only documents: it ties a handle to its orchestrator in the reader's mind and in the editor. */
 export interface OrchestratorSubmitOptions<State> extends Omit<SubmitOptions, 'state' | 'onEvent'> {
-  /** Merged into the state before dispatch; top-level keys. */
+  /** Merged into the state before dispatch; top-level keys. Default: nothing. */
   readonly state?: Partial<State>;
-  /** Told what happens to the turn while it runs in this process; what it throws is logged. */
+  /** Told what happens to the turn while it runs in this process; what it throws is logged. Default: nobody is told. */
   readonly onEvent?: (event: OrchestratorEvent) => unknown;
 }
 
@@ -31,12 +31,14 @@ export interface ConversationCommandArgs {
 
 /** What `@InjectOrchestrator` gives: one orchestrator, ready to take turns (BOT-01). */
 export class OrchestratorHandle<State = Record<string, unknown>> {
+  /** @hidden */
   constructor(
     readonly name: string,
     private readonly find: () => OrchestratorPlace,
     private readonly findEvents: () => OrchestratorEvents,
   ) {}
 
+  /** Of the definition that this process runs. */
   get version(): string {
     return this.find().definition.version;
   }

@@ -20,13 +20,14 @@ export { type OrchestratorToolInput };
 /** What models and their providers take for a tool's name. */
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
+/** How `handle.asTool` shows an orchestrator to another one. */
 export class OrchestratorToolOptions {
   /** 1 to 64 letters, digits, _ or -. Default: the orchestrator's name with _ in place of what else it has. */
   @Optional()
   @Must((value) => typeof value === 'string' && NAME.test(value), 'must be 1 to 64 letters, digits, _ or -.')
   readonly name?: string;
 
-  /** Tells the model what it is for. */
+  /** Tells the model what it is for. Default: a sentence with the orchestrator's name. */
   @Optional()
   @Must((value) => typeof value === 'string', 'must be a text.')
   readonly description?: string;

@@ -8,7 +8,7 @@ const INTENT = Symbol('agent-sessions:intent');
 const EVALUATE = Symbol('agent-sessions:evaluate');
 const SUMMARIZE = Symbol('agent-sessions:summarize');
 
-/** What forFeature and @InjectOrchestrator take: a class with @Orchestrator, or a definition. */
+/** What `forFeature` and `@InjectOrchestrator` take: a class with `@Orchestrator`, or a definition. */
 export type OrchestratorRef = Type | Pick<OrchestratorDefinition, 'name'>;
 
 /** Makes a class an orchestrator: one method with `@Route()` decides, methods with `@Intent()` act (BOT-01). */

@@ -64,6 +64,7 @@ export class OrchestratorDriftError extends SessionsError {
   /** The turn that failed of it; its callers are told. */
   readonly turnId?: string;
 
+  /** @hidden */
   constructor(
     readonly savedSignature: string,
     readonly currentSignature: string,

@@ -23,20 +23,28 @@ export interface ExplainedChoice {
   readonly raw?: unknown;
 }
 
+/** The intents that a turn goes to, with or without the reasons (BOT-03). */
 export type RouteDecision = IntentChoice | ExplainedChoice;
 
+/** @inline */
 type Awaitable<T> = T | Promise<T>;
 
+/** Decides which intents a turn goes to. */
 export type RouteFunction<State> = (turn: TurnContext<State>) => Awaitable<RouteDecision>;
 
 /** A router that is more than a function, for example one that asks a model. */
 export abstract class IntentRouter<State = Record<string, unknown>> {
+  /**
+   * @param intents the names that there are
+   * @returns one of them, several, or `END`; another name fails the turn (UnknownIntentError)
+   */
   abstract route(turn: TurnContext<State>, intents: readonly string[]): Awaitable<RouteDecision>;
 }
 
 /** A text is the reply, an object without a class a patch of the state, nothing changes nothing. */
 export type IntentResult<State> = TurnOutcome<State> | Partial<State> | string | undefined | void;
 
+/** Answers a turn. */
 export type IntentFunction<State> = (turn: TurnContext<State>) => Awaitable<IntentResult<State>>;
 
 /** `true` is satisfied; nothing goes on. */
@@ -77,29 +85,35 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
   readonly iterate?: boolean;
   /** Of one turn, with `iterate`. Default 10. */
   readonly maxIterations?: number;
-  /** Where the first iteration of every turn goes without asking the route; with `iterate`. */
+  /** Where the first iteration of every turn goes without asking the route; with `iterate`. Default: the route is asked. */
   readonly initialIntent?: string;
-  /** From the states of older versions to the present one, applied when a session is loaded (BOT-24). */
+  /** From the states of older versions to the present one, applied when a session is loaded (BOT-24). Default: none. */
   readonly migrations?: readonly StateMigration[];
-  /** What every state must fit before it is stored: a class with class-validator's decorators, or a Standard Schema. */
+  /**
+   * What every state must fit before it is stored: a class with class-validator's decorators, or a Standard Schema. Default:
+   * any object.
+   */
   readonly stateSchema?: StateSchema;
-  /** Recalls before dispatch (`turn.memories`), and remembers turns that have settled (BOT-51). A class is a provider. */
+  /**
+   * Recalls before dispatch (`turn.memories`), and remembers turns that have settled (BOT-51). A class is a provider.
+   * Default: no memory.
+   */
   readonly memory?: MemoryPort | (abstract new (...args: never[]) => MemoryPort);
   /** Who shares a memory. Default `session`: nobody. */
   readonly memoryScope?: MemoryScope;
-  /** Told of what happens to this orchestrator's turns in this process, see OrchestratorEvents (BOT-10). */
+  /** Told of what happens to this orchestrator's turns in this process, see OrchestratorEvents (BOT-10). Default: nobody is told. */
   readonly on?: OrchestratorListeners;
-  /** Decides like `route`; give one of the two. */
+  /** Decides like `route`; give one of the two. Left out: the route does. */
   readonly router?: IntentRouter<State> | (abstract new (...args: never[]) => IntentRouter<State>);
 }
 
 /** What `defineOrchestrator` takes. */
 export interface OrchestratorConfig<State = Record<string, unknown>> extends OrchestratorOptions<State> {
-  /** Decides which intents a turn goes to. With a single intent it may be left out. */
+  /** Decides which intents a turn goes to. Left out: a `router` does, or there is a single intent. */
   readonly route?: RouteFunction<NoInfer<State>>;
   /** By name. What they return does not say what the state is: give its type, or an `initialState`. */
   readonly intents: Readonly<Record<string, IntentFunction<NoInfer<State>>>>;
-  /** Looks at what an iteration gave; with `iterate`. */
+  /** Looks at what an iteration gave; with `iterate`. Left out: goes on until `maxIterations`, END or a status. */
   readonly evaluate?: EvaluateFunction<NoInfer<State>>;
 }
 

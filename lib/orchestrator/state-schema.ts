@@ -12,6 +12,7 @@ export interface StandardSchema {
   };
 }
 
+/** @inline */
 interface SchemaResult {
   readonly issues?:
     | readonly {

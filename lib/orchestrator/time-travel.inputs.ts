@@ -23,14 +23,15 @@ class CommandWait {
   @MustBeInteger(1, 2_147_483_647)
   timeoutMs?: number;
 
-  /** Adopt the orchestrator's present shape, although the checkpoint to go on from was written by another. */
+  /** Adopt the orchestrator's present shape, although the checkpoint to go on from was written by another. Default false. */
   @Optional()
   @Must((value) => typeof value === 'boolean', 'must be a boolean.')
   force?: boolean;
 }
 
+/** How a turn is taken back (BOT-25). */
 export class UndoOptions extends CommandWait {
-  /** The same key is one undo, however often it is sent. */
+  /** The same key is one undo, however often it is sent. Default: no key, each call is an undo. */
   @Optional()
   @MustBeName()
   idempotencyKey?: string;
@@ -41,6 +42,7 @@ export class UndoOptions extends CommandWait {
   whenBusy?: WhenBusy;
 }
 
+/** Where a fork begins, and whose it is (BOT-25). */
 export class ForkOptions extends CommandWait {
   /** The index of the last turn that the fork has; default: the latest. */
   @Optional()

@@ -6,9 +6,11 @@ export interface OrchestratorToolInput {
   readonly input: string;
 }
 
+/** @inline */
 type Validated =
   { readonly value: OrchestratorToolInput } | { readonly issues: readonly { readonly message: string }[] };
 
+/** @inline */
 const JSON_SCHEMA = {
   type: 'object',
   properties: { input: { type: 'string', description: 'What to say or ask, complete in itself.' } },

@@ -126,6 +126,7 @@ export interface TurnModules {
 export interface TurnToolState {
   /** @returns `undefined` when there is none */
   get<T = JsonValue>(tool: string, key: string): Promise<T | undefined>;
+  /** Replaces the entry. @throws StateSerializationError, TooLargeError */
   set(tool: string, key: string, value: unknown, options?: ToolEntryOptions): void;
   /**
    * Merges at the first level; makes the entry where there is none.
@@ -134,6 +135,7 @@ export interface TurnToolState {
   patch(tool: string, key: string, patch: object, options?: ToolEntryOptions): void;
   /** Adds to a number; to 0 where there is none. @param by default 1 @param options of an entry that it makes */
   increment(tool: string, key: string, by?: number, options?: ToolEntryOptions): void;
+  /** What is not there is not deleted, and that is fine. */
   delete(tool: string, key: string): void;
 }
 
@@ -146,6 +148,7 @@ export interface TurnTask {
 
 /** The session's tasks, see `SessionStateService.task`. */
 export interface TurnTaskState {
+  /** @returns it with what this turn has written, or `null` when there is no such task */
   get(id: string): Promise<TurnTask | null>;
   /** @param flowState default `null` @returns the id of the new task, which is `submitted` */
   create(flowState?: unknown): string;
@@ -177,12 +180,13 @@ export interface TurnUsage {
   assertWithinBudget(): void;
 }
 
+/** How `turn.waitFor` waits for a signal (TRN-13). */
 export interface WaitForOptions<T> {
-  /** A class with class-validator's decorators, which the payload must fit; it is then an instance of it. */
+  /** A class with class-validator's decorators, which the payload must fit; it is then an instance of it. Default: any JSON. */
   readonly schema?: new () => T & object;
   /** Milliseconds; left out: waits for as long as it takes. */
   readonly timeoutMs?: number;
-  /** What to go on with when the signal did not come in time. */
+  /** What to go on with when the signal did not come in time. Default: TurnSignalTimeoutError is thrown. */
   readonly onTimeout?: () => T | Promise<T>;
 }
 
@@ -191,6 +195,7 @@ export interface WaitForOptions<T> {
  * turns their handles.
  */
 export class TurnContextFactory {
+  /** Called once for each attempt, before the route. What it throws fails the attempt. */
   create(_turn: Turn, _session: Session): Record<string, unknown> | Promise<Record<string, unknown>> {
     return {};
   }

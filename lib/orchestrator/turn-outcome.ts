@@ -3,12 +3,13 @@ import { type MessageDraft } from '../conversation/message.js';
 /** Returned by a route: the turn needs no (further) intent. */
 export const END: unique symbol = Symbol('END');
 
+/** What an answer changes besides its text. */
 export interface OutcomeOptions<State = Record<string, unknown>> {
-  /** Merged into the state, top-level keys; `undefined` removes a key. */
+  /** Merged into the state, top-level keys; `undefined` removes a key. Default: nothing changes. */
   readonly state?: Partial<State>;
   /** `completed` says that the conversation is over. Default `awaiting-input`. */
   readonly status?: 'awaiting-input' | 'completed';
-  /** JSON for the caller beside the text. */
+  /** JSON for the caller beside the text. Default: none. */
   readonly data?: unknown;
   /**
    * The messages that the turn adds to the conversation after the user's. Default: the reply as one assistant message.

@@ -7,6 +7,7 @@ import { type Evaluation } from './evaluation.js';
 /** Who chose the intents: the route, the router, the only intent there is, the `initialIntent`, or `evaluate`. */
 export type DecisionSource = 'route' | 'router' | 'single' | 'initial' | 'reassigned';
 
+/** Where an iteration went, and why. */
 export interface DecisionReport {
   readonly source: DecisionSource;
   readonly intents: readonly string[];
@@ -14,6 +15,7 @@ export interface DecisionReport {
   readonly raw?: JsonValue;
 }
 
+/** What an intent did in an iteration. */
 export interface IntentReport {
   readonly intent: string;
   readonly durationMs: number;
@@ -22,6 +24,7 @@ export interface IntentReport {
   readonly usage?: TokenUsage;
 }
 
+/** One decision and what came of it. */
 export interface IterationReport {
   readonly decision: DecisionReport;
   readonly intents: readonly IntentReport[];

@@ -8,6 +8,7 @@ import { type SessionStoreAdapter } from './session.store.js';
 
 /** What `createSessionStore` takes; see {@link SessionStoreSettings}. */
 export class SessionStoreConfig implements SessionStoreSettings {
+  /** Where sessions are kept; `new InMemorySessionStoreAdapter()` for tests. */
   @Allow()
   readonly adapter!: SessionStoreAdapter;
 

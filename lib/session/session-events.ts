@@ -29,7 +29,9 @@ export type SessionEvent =
       readonly cause: 'requested' | 'moved';
     };
 
+/** What {@link SessionEvents} tells of. */
 export type SessionEventType = SessionEvent['type'];
+/** The event of a type, as its listeners get it. */
 export type SessionEventOf<Type extends SessionEventType> = Extract<SessionEvent, { readonly type: Type }>;
 
 /**

@@ -26,6 +26,7 @@ import {
   type SessionStoreAdapter,
 } from './session.store.js';
 
+/** How a {@link SessionStore} treats its sessions. */
 export interface SessionStoreSettings {
   /** Idle time in milliseconds after which `sweepStale` suspends a session. Default 3,600,000 (an hour). */
   readonly defaultTtlMs?: number;

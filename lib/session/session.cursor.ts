@@ -8,6 +8,7 @@ export interface SessionCursor {
   readonly id: string;
 }
 
+/** The `nextCursor` of a page that ends with this session. */
 export function encodeCursor({ lastActivityAt, createdAt, id }: Session): string {
   return Buffer.from(JSON.stringify([lastActivityAt, createdAt, id])).toString('base64url');
 }

@@ -15,25 +15,28 @@ export class CreateSessionInput {
   @Allow()
   id?: string;
 
+  /** Who it belongs to: guards let nobody else in. */
   @MustBeName()
   userId!: string;
 
+  /** The workspace or tenant in which it belongs to them. Default: none. */
   @Optional()
   @MustBeName()
   workspaceId?: string;
 
-  /** The first surface to attach. */
+  /** The first surface to attach. Default: none. */
   @Optional()
   @MustBeName()
   initialSurfaceId?: string;
 
-  /** JSON; copied. */
+  /** JSON; copied. Default `{}`. */
   @Allow()
   metadata?: Record<string, unknown>;
 }
 
 /** Which sessions to find; conditions are joined by AND (SES-04). */
 export class SessionQuery {
+  /** Sessions of this user. Default: of every user. */
   @Optional()
   @MustBeName()
   userId?: string;
@@ -43,21 +46,22 @@ export class SessionQuery {
   @Must((value) => value === null || isName(value), NAME_RULE)
   workspaceId?: string | null;
 
+  /** Sessions in one of these states. Default: in any. */
   @Optional()
   @MustBeStates()
   state?: SessionState | SessionState[];
 
-  /** Sessions to which this surface is attached. */
+  /** Sessions to which this surface is attached. Default: whatever is attached. */
   @Optional()
   @MustBeName()
   surfaceId?: string;
 
-  /** Strictly later `lastActivityAt`. ISO-8601. */
+  /** Strictly later `lastActivityAt`. ISO-8601. Default: any. */
   @Optional()
   @MustBeTime()
   activeAfter?: string;
 
-  /** Strictly earlier `lastActivityAt`. ISO-8601. */
+  /** Strictly earlier `lastActivityAt`. ISO-8601. Default: any. */
   @Optional()
   @MustBeTime()
   activeBefore?: string;
@@ -67,14 +71,14 @@ export class SessionQuery {
   @MustBeInteger(0, 1000)
   limit?: number;
 
-  /** Where to go on: the `nextCursor` of the page before. */
+  /** Where to go on: the `nextCursor` of the page before. Default: from the latest. */
   @Allow()
   cursor?: string;
 }
 
 /** Which of a user's sessions `SessionStore.revokeAll` ends (NST-18). */
 export class RevokeOptions {
-  /** Ids of sessions that stay, such as the one that asks. At most 1000. */
+  /** Ids of sessions that stay, such as the one that asks. At most 1000. Default: none. */
   @Optional()
   @Must(isIdOrIds, `must be a session id, or an array of at most ${MAX_KEPT}: ${ID_RULE}`)
   except?: string | readonly string[];

@@ -17,6 +17,7 @@ import { type SessionQuery } from './session.inputs.js';
 export interface SessionStoreAdapter {
   /** @throws SessionConflictError when the id is taken */
   insert(session: Session): Promise<void>;
+  /** @returns `null` for one that is not there; an expired one is */
   fetchById(sessionId: string): Promise<Session | null>;
   /** Ordered by `lastActivityAt`, then `createdAt`, both newest first, then by `id`. */
   fetchMany(query: SessionQuery): Promise<Session[]>;
@@ -43,6 +44,7 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
   touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange>;
   /** @throws SessionStateError when it is expired; SurfaceLimitError; SurfaceConflictError */
   attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange>;
+  /** One that is not attached is no error; the session is then unchanged. @throws SessionNotFoundError */
   detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange>;
   /** Its queued and waiting turns are cancelled in the same commit. */
   expire(sessionId: string): Promise<SessionChange>;

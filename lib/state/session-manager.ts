@@ -6,6 +6,7 @@ import { MAX_TTL_MS } from './state.inputs.js';
 import { type StateAccess, type StateAddress, type StateDocument, type DocumentStore } from './state.store.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
 
+/** What `defineSessionManager` takes (ORC-16). */
 export interface SessionManagerOptions<T> {
   /** Part of stored keys. */
   readonly namespace: string;

@@ -83,6 +83,7 @@ type Findings = Partial<Omit<StateStoreReport, 'name' | 'enabled'>>;
 export class SessionStateService {
   private readonly logger = new Logger(SessionStateService.name);
 
+  /** @hidden */
   constructor(private readonly parts: SessionStateParts) {}
 
   /** @throws StateModuleDisabledError */

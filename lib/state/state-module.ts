@@ -4,9 +4,10 @@ import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type StateData } from './state-report.js';
 import { type CompactStateRequest } from './state-request.js';
 
-/** The modules of the package, in the order in which they are always named. */
+/** The modules of the package, in the order in which they are always named. @inline */
 export const STATE_MODULES = ['conversation', 'tools', 'task', 'flow'] as const;
 
+/** The modules that the package brings. */
 export type StateModuleName = (typeof STATE_MODULES)[number];
 
 /** Which part of what a module has of a session. */

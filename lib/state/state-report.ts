@@ -1,5 +1,6 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
 
+/** What the control plane can be asked for. */
 export type StateOperation = 'describe' | 'reset' | 'compact';
 
 /** What an operation of the control plane found and did (STA-21). */
@@ -47,7 +48,9 @@ export interface StateData {
   readonly next?: string;
 }
 
+/** Why an operation failed in one module; the others went on. */
 export interface StateStoreError {
+  /** The name of the module. */
   readonly store: string;
   /** Stable, as that of a typed error. */
   readonly code: string;

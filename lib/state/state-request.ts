@@ -6,12 +6,14 @@ const MAX_MESSAGES = 10_000;
 const MAX_TOKENS = 100_000_000;
 const MAX_STORES = 100;
 
+/** What stays of a conversation: so many `recent` messages, what fits so many `tokens`, or a `summary` and the last ones. */
 export const COMPACTION_STRATEGIES = ['recent', 'tokens', 'summary'] as const;
+/** One of {@link COMPACTION_STRATEGIES}. */
 export type CompactionStrategy = (typeof COMPACTION_STRATEGIES)[number];
 
 /** What every operation of the control plane takes (STA-20). */
 export class StateRequest {
-  /** Whose state. */
+  /** Whose state. Left out only where a request is of no session. */
   @Optional()
   @Must(isId, ID_RULE)
   sessionId?: string;
@@ -21,7 +23,7 @@ export class StateRequest {
   @Must(isNames, `must be a list of 1 to ${MAX_STORES} names of state modules.`)
   stores?: string[];
 
-  /** Yours: the result has it again, and so has the audit event. JSON. */
+  /** Yours: the result has it again, and so has the audit event. JSON. Default: nothing. */
   @Allow()
   metadata?: Record<string, unknown>;
 
@@ -43,7 +45,7 @@ export class DescribeStateRequest extends StateRequest {
   @MustBeInteger(1, 200)
   limit?: number;
 
-  /** The `next` of a module's page before; names that one module in `stores`. */
+  /** The `next` of a module's page before; names that one module in `stores`. Default: from the beginning. */
   @Optional()
   @Must((value) => typeof value === 'string' && value.length > 0 && value.length <= 2048, 'must be the next of a page.')
   after?: string;
@@ -51,6 +53,7 @@ export class DescribeStateRequest extends StateRequest {
 
 /** Which state to clear: a session's, or with `all: true` that of every session. */
 export class ResetStateRequest extends StateRequest {
+  /** Clears the modules of every session; `sessionId` must then be absent. Default false. */
   @Optional()
   @IsBoolean()
   all?: boolean;

@@ -8,7 +8,7 @@ export const MAX_TTL_MS = 3_153_600_000_000;
 
 /** Which part of a list. */
 export class StatePageQuery {
-  /** The `next` of the page before. */
+  /** The `next` of the page before. Default: from the beginning. */
   @Optional()
   @IsString()
   after?: string;
@@ -32,8 +32,9 @@ export class ToolEntryOptions {
   secret?: boolean;
 }
 
+/** How an entry of a tool is written (STA-04). */
 export class ToolSetOptions extends ToolEntryOptions {
-  /** Writes only over this version; 0: only when there is none. */
+  /** Writes only over this version; 0: only when there is none. Left out: over any. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   ifVersion?: number;
@@ -47,6 +48,7 @@ export class ToolQuery extends StatePageQuery {
   tool?: string;
 }
 
+/** What a task begins with (STA-05). */
 export class NewTask {
   /** Default: minted. */
   @Optional()
@@ -58,8 +60,9 @@ export class NewTask {
   flowState?: unknown;
 }
 
+/** What changes with the state of a task (STA-05). */
 export class TaskTransitionOptions {
-  /** Takes the place of the task's, in the same change. JSON. */
+  /** Takes the place of the task's, in the same change. JSON. Default: the task's stays. */
   @Allow()
   flowState?: unknown;
 }
@@ -72,8 +75,9 @@ export class TaskQuery extends StatePageQuery {
   state?: TaskState;
 }
 
+/** On what condition a checkpoint of a flow is saved (STA-06). */
 export class FlowSaveOptions {
-  /** Saves only over this version; 0: only when there is none. */
+  /** Saves only over this version; 0: only when there is none. Left out: over any. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   ifVersion?: number;
@@ -81,7 +85,7 @@ export class FlowSaveOptions {
 
 /** Which versions of a flow (STA-06). */
 export class FlowVersionQuery {
-  /** Versions after this one. */
+  /** Versions after this one. Default: from the oldest that is kept. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   after?: number;

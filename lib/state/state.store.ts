@@ -81,15 +81,19 @@ export interface StateChange {
 
 /** Which documents of a session. */
 export interface StateSelection {
+  /** One; other namespaces are another matter. */
   readonly namespace: string;
+  /** The session, which need not be there. */
   readonly sessionId: string;
   /** Left out: of every scope. */
   readonly scope?: string;
 }
 
+/** Which documents of a session to list, in the order of scope and key as bytes. */
 export interface StateQuery extends StateSelection {
-  /** Those that stand after this place, whether it is there or not. */
+  /** Those that stand after this place, whether it is there or not. Left out: from the beginning. */
   readonly after?: { readonly scope: string; readonly key: string };
+  /** At most this many. */
   readonly limit: number;
 }
 
@@ -126,7 +130,10 @@ export interface StateCleared {
 
 /** Small JSON documents with an idle TTL, compare-and-set, and conflict-free appends. An expired document is not there. */
 export interface DocumentStore {
-  /** @param access counts the read as an access: moves `accessedAt` and the expiry, and neither value nor version */
+  /**
+   * @param access counts the read as an access: moves `accessedAt` and the expiry, and neither value nor version
+   * @returns `null` for one that is not there, or has expired
+   */
   get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null>;
   /**
    * Writes the value and drops all batches. Sent again without `ifVersion`, it is another write.
@@ -153,6 +160,7 @@ export interface DocumentStore {
 export interface StateStore extends DocumentStore {
   /** Those of one session by scope, then key, in the order of their UTF-8 bytes. Costs the page. */
   list(query: StateQuery): Promise<StateEntry[]>;
+  /** Documents that have not expired. */
   count(selection: StateSelection): Promise<number>;
   /** Namespaces in which a session has documents, in any order; perhaps also those whose documents have all expired. */
   namespaces(sessionId: string): Promise<string[]>;

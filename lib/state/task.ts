@@ -1,5 +1,6 @@
 import { type JsonValue } from '../common/json.js';
 
+/** @inline */
 export const TASK_STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
 
 /** Where a task stands; the last three are final. */
@@ -25,6 +26,7 @@ export function statesAfter(state: TaskState): readonly TaskState[] {
   return NEXT[state];
 }
 
+/** A state that a task had, or has. */
 export interface TaskHistoryEntry {
   readonly state: TaskState;
   /** ISO-8601, by the store's clock: when it began. */

@@ -31,6 +31,7 @@ export interface HealthSources {
 export class SessionsHealthIndicator {
   private readonly laneLooks = new LaneLooks(() => this.sources().turns.lanes);
 
+  /** @hidden */
   constructor(
     private readonly indicators: HealthIndicatorService,
     private readonly sources: () => HealthSources,

@@ -30,6 +30,7 @@ export type SayOptions<State = Record<string, unknown>> = Omit<OrchestratorSubmi
 
 /** One session of one user with one orchestrator. `SessionsTestingModule.conversation` makes them. */
 export class Conversation {
+  /** @hidden */
   constructor(
     private readonly host: ConversationHost,
     readonly sessionId: string,

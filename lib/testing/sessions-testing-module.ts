@@ -137,6 +137,7 @@ export class SessionsTestingModule implements AsyncDisposable {
     await this.closing;
   }
 
+  /** For `await using`: as {@link close}. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

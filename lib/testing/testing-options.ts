@@ -18,18 +18,18 @@ export interface SessionsTestingOptions
     Omit<SessionsModuleStatics, 'controllers'> {
   /**
    * The orchestrators: classes, which may inject the given providers, and definitions. A definition takes the place of an
-   * orchestrator of the same name that `imports` bring.
+   * orchestrator of the same name that `imports` bring. Default: those of `imports`.
    */
   readonly orchestrators?: readonly OrchestratorRef[];
-  /** As `controllers` of `forRoot`: those of this package. The test module's own are `controllers`. */
+  /** As `controllers` of `forRoot`: those of this package. The test module's own are `controllers`. Default: none. */
   readonly sessionsControllers?: SessionsControllersOptions;
-  /** As in `forRoot`, but retries are not put off unless `retry.backoff` is given, and `shutdownGraceMs` is 0. */
+  /** As in `forRoot`. By default retries are not put off unless `retry.backoff` is given, and `shutdownGraceMs` is 0. */
   readonly turns?: Omit<TurnsOptions, 'queue'>;
   /** Default: a new one. Give the clock that `adapter` reads, or the clock of another application. */
   readonly clock?: TestClock;
   /** `true`, or a function that makes the Nest application: see `SessionsTestingModule.http`. Default: none. */
   readonly http?: boolean | ((module: TestingModule) => INestApplication);
-  /** Replaces what `imports` bring, for example `(builder) => builder.overrideGuard(AuthGuard).useValue(ann)`. */
+  /** Replaces what `imports` bring, for example `(builder) => builder.overrideGuard(AuthGuard).useValue(ann)`. Default: nothing. */
   readonly override?: (builder: TestingModuleBuilder) => unknown;
 }
 

@@ -7,6 +7,7 @@ import { requiredSession } from './carried-session.js';
 import { type IdSource, readSource } from './id-source.js';
 import { transportOf } from './transport-of.js';
 
+/** Where `@CurrentTurn` finds the turn. */
 export interface CurrentTurnOptions {
   /** Where its id stands. Default `param:turnId` in HTTP, `data:turnId` elsewhere. */
   readonly from?: IdSource;

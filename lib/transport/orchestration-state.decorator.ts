@@ -4,6 +4,7 @@ import { OrchestrationStateManager } from '../orchestration/orchestration-state-
 import { type OrchestrationState as State } from '../orchestration/orchestration-state.js';
 import { sessionOf } from './carried-session.js';
 
+/** Which state `@OrchestrationState` gives. */
 export interface AgentOfState {
   /** Whose state it is. Default: the only agent that has a plan. */
   readonly agent?: AgentRef;
@@ -29,7 +30,7 @@ const StateOfSession = createParamDecorator(({ agent }: AgentOfState, context: E
   return { agent, sessionId: sessionOf(context)?.id };
 });
 
-/** What is known of an agent in a session (ORC-01). */
+/** What is known of an agent in a session (ORC-01). @interface */
 export type OrchestrationState = State;
 
 /**

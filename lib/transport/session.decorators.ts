@@ -4,6 +4,7 @@ import { type Session, type SessionState } from '../session/session.js';
 import { sessionOf } from './carried-session.js';
 import { type IdSource } from './id-source.js';
 
+/** What `@UseSession` asks of a request (NST-10). */
 export interface UseSessionOptions {
   /** Default `header:x-session-id` in HTTP and GraphQL, `data:sessionId` in WebSocket and microservices. */
   readonly from?: IdSource;

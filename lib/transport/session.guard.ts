@@ -50,14 +50,17 @@ export class SessionGuard implements CanActivate {
     return true;
   }
 
+  /** Who asks; `null` or `undefined`: nobody who is known, and the request is refused (UnauthenticatedError). */
   protected async principalOf(context: ExecutionContext): Promise<Principal | null | undefined> {
     return this.principal(context);
   }
 
+  /** Whether the session is theirs, by user and workspace; one that is not is answered like an unknown one. */
   protected owns(principal: Principal, session: Session): boolean {
     return ownsSession(principal, session);
   }
 
+  /** Whether the session is in a state that the handler takes. @throws SessionStateError */
   protected assertState(session: Session, { states }: UseSessionOptions): void {
     // One whose lifetime is over counts as expired, though no sweep has come by yet.
     const state = this.sessions.isOver(session) ? 'expired' : session.state;

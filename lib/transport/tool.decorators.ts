@@ -3,6 +3,7 @@ import { Reflector } from '@nestjs/core';
 import { type AgentRef } from '../orchestration/agent-ref.js';
 import { ToolUseInterceptor } from './tool-use.interceptor.js';
 
+/** What `@RequireTool` asks for (NST-14). */
 export interface RequiredTool {
   readonly tool: string;
   /** Whose plan must allow it. Default: the only agent that has one. */

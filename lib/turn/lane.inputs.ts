@@ -14,7 +14,7 @@ export class DrainOptions {
 
 /** Which lanes to list. */
 export class LaneListQuery {
-  /** Lanes of sessions whose ids come after this one. */
+  /** Lanes of sessions whose ids come after this one. Default: from the first. */
   @Optional()
   @Must(isId, 'must be the id of a session.')
   after?: string;

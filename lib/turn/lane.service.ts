@@ -33,6 +33,7 @@ export interface LaneCounts {
  * all are resumed.
  */
 export class LaneService {
+  /** @hidden */
   constructor(private readonly runtime: TurnRuntime) {}
 
   /** What this process has done about turns that others left behind, at its start and since; all zero where it runs no turns. */

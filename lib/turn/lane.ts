@@ -32,8 +32,9 @@ export interface Lane {
   readonly queuedSince?: string;
 }
 
+/** Which lanes to list; only those with open turns are. */
 export interface LaneQuery {
-  /** Lanes of sessions after this one, in the order of their ids as bytes. */
+  /** Lanes of sessions after this one, in the order of their ids as bytes. Default: from the first. */
   readonly after?: string;
   /** Default 50. */
   readonly limit?: number;

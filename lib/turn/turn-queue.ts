@@ -1,7 +1,7 @@
 import { type InjectionToken } from '@nestjs/common';
 import { hasMethods } from '../common/has-methods.js';
 
-/** Finds a provider in any module of the application. */
+/** Finds a provider in any module of the application. @inline */
 export type FindProvider = <T>(token: InjectionToken) => T | null;
 
 /** A doorbell, nothing more: says that a session has work. What it loses or repeats cannot lose or reorder a turn. */
@@ -17,6 +17,7 @@ export interface TurnQueue {
   process(handler: (sessionId: string) => Promise<void>): Promise<void>;
   /** Starts no more calls of the handler. */
   pause(): Promise<void>;
+  /** Goes on after `pause`. */
   resume(): Promise<void>;
   /** Pauses, waits for the handlers that run, and lets go of everything. */
   close(): Promise<void>;

@@ -22,48 +22,51 @@ export class SubmitOptions {
   @Allow()
   sessionId!: string;
 
-  /** The history to give the handler instead of the conversation log; stored with the turn. */
+  /** The history to give the handler instead of the conversation log; stored with the turn. Default: the log's window. */
   @Optional()
   @Must(Array.isArray, 'must be an array of messages.')
   history?: readonly MessageDraft[];
 
-  /** Merged into the state before dispatch; top-level keys. */
+  /** Merged into the state before dispatch; top-level keys. Default: nothing. */
   @Allow()
   state?: Record<string, unknown>;
 
-  /** The task of the session that the turn is of: its handlers get it as `turn.task`, and it must be there (STA-05). */
+  /** The task that the turn is of: its handlers get it as `turn.task`, and it must be there (STA-05). Default: none. */
   @Optional()
   @Must(isId, ID_RULE)
   taskId?: string;
 
-  /** Small JSON that is stored with the turn and given to every attempt. */
+  /** Small JSON that is stored with the turn and given to every attempt; at most 16,384 bytes. Default `{}`. */
   @Allow()
   attributes?: Record<string, unknown>;
 
   /**
    * What only this process has: database handles, the request. Copied shallowly, frozen, never stored; an attempt in
-   * another process sees what the `TurnContextFactory` builds.
+   * another process sees what the `TurnContextFactory` builds. Default: nothing.
    */
   @Optional()
   @Must(isPlainObject, 'must be an object.')
   context?: Record<string, unknown>;
 
-  /** Told what happens to the turn while it runs in this process, see `OrchestratorEvent`; what it throws is logged. */
+  /**
+   * Told what happens to the turn while it runs in this process, see `OrchestratorEvent`; what it throws is logged. Default:
+   * nobody is told.
+   */
   @Optional()
   @Must((value) => typeof value === 'function', 'must be a function.')
   onEvent?: TurnListener;
 
-  /** Aborting it cancels the turn. */
+  /** Aborting it cancels the turn. Default: nothing does. */
   @Optional()
   @Must((value) => value instanceof AbortSignal, 'must be an AbortSignal.')
   signal?: AbortSignal;
 
-  /** Adopt the orchestrator's present shape although the last checkpoint was written by another. */
+  /** Adopt the orchestrator's present shape although the last checkpoint was written by another. Default false. */
   @Optional()
   @Must((value) => typeof value === 'boolean', 'must be a boolean.')
   force?: boolean;
 
-  /** The same key with the same input gives the same turn (TRN-05). */
+  /** The same key with the same input gives the same turn (TRN-05). Default: no key, each call is a turn. */
   @Optional()
   @MustBeName()
   idempotencyKey?: string;
@@ -92,9 +95,11 @@ export class WaitOptions {
 
 /** Which turns of a session to list. */
 export class TurnListQuery {
+  /** The session whose turns they are. */
   @Allow()
   sessionId!: string;
 
+  /** Turns with one of these statuses. Default: with any. */
   @Optional()
   @MustBeStatuses()
   status?: TurnStatus | TurnStatus[];

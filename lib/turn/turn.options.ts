@@ -25,12 +25,14 @@ export class BackoffOptions {
   maxDelayMs?: number;
 }
 
+/** How often a turn is tried, and what lies between two attempts. */
 export class RetryOptions {
   /** Attempts of a turn in all. Default 3. */
   @Optional()
   @MustBeInteger(1, 1000)
   attempts?: number;
 
+  /** The pauses between two attempts. Default: exponential, from half a second to a minute. */
   @Allow()
   backoff?: BackoffOptions;
 }
@@ -80,10 +82,14 @@ export class TurnsOptions {
   @MustBeInteger(1, 67_108_864)
   maxInputBytes?: number;
 
+  /** How often a turn is tried. Default: three times. */
   @Allow()
   retry?: RetryOptions;
 
-  /** `false`: what handlers emit is not stored, and streams have the terminal event only. */
+  /**
+   * How what handlers emit is stored; `false`: it is not, and streams have the terminal event only. Default: those of each
+   * option.
+   */
   @Allow()
   events?: false | TurnEventsOptions;
 

@@ -42,6 +42,7 @@ export interface CommandOptions extends Pick<
   ExecuteOptions,
   'sessionId' | 'force' | 'idempotencyKey' | 'whenBusy' | 'timeoutMs'
 > {
+  /** What to do with the session. */
   readonly command: TurnCommand;
   /** The turn's, so that the same command sent twice is carried out once. Default: minted. */
   readonly id?: string;
@@ -65,6 +66,7 @@ export class TurnService {
   private readonly readFailure: FailureReader;
   private closing = false;
 
+  /** @hidden */
   constructor(private readonly runtime: TurnRuntime) {
     this.lanes = new LaneService(runtime);
     const { ledger, hints, events, stored, settings, runner, telemetry } = runtime;

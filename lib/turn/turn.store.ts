@@ -18,6 +18,7 @@ import {
   type WhenBusy,
 } from './turn.js';
 
+/** A turn that wants a place in its lane. */
 export interface AcceptTurn {
   /** Minted by the caller, so that the same call sent twice is accepted once. */
   readonly id: string;
@@ -41,6 +42,7 @@ export interface AcceptTurn {
   readonly foreignSession?: boolean;
 }
 
+/** What became of it. */
 export interface AcceptedTurn {
   readonly turn: Turn;
   /** The turn was there already: the call was sent twice, or its idempotency key is known. */
@@ -53,6 +55,7 @@ export interface AcceptedTurn {
 export interface ClaimRequest {
   /** Names the worker, then a slash, then the claim: tells a claim that is sent twice from a second claim. */
   readonly holder: string;
+  /** Milliseconds, by the store's clock, until the turn counts as lost unless its lease is renewed. */
   readonly leaseMs: number;
   /** A turn that failed or lapsed this often fails for good. */
   readonly maxAttempts: number;
@@ -85,6 +88,7 @@ export interface ClaimedTurn {
   readonly epochs: Readonly<Record<string, string>>;
 }
 
+/** What a worker must know when it renews. */
 export interface RenewedLease {
   /** Somebody asked the turn to stop. */
   readonly cancelMode?: CancelMode;
@@ -105,6 +109,7 @@ export interface TurnSettlement {
   readonly stateChanges?: readonly StateChange[];
 }
 
+/** What a settlement made of the lane. */
 export interface SettledTurn {
   readonly turn: Turn;
   /** What the turn's activity made of the session, when it was touched. */
@@ -115,12 +120,14 @@ export interface SettledTurn {
   readonly ring: boolean;
 }
 
+/** An attempt that failed, and is not the last. */
 export interface TurnFailure {
   readonly error: TurnErrorRecord;
   /** Before the next attempt. */
   readonly delayMs: number;
 }
 
+/** What an attempt waits for. */
 export interface TurnWait {
   readonly signal: string;
   /** The step that takes the result. */
@@ -135,6 +142,7 @@ export interface StoredSignal {
   readonly payload: JsonValue;
 }
 
+/** What became of a signal. */
 export interface SignalledTurn {
   readonly turn: Turn;
   /** False when the name was signalled before: the first payload stays. */
@@ -142,11 +150,13 @@ export interface SignalledTurn {
   readonly ring: boolean;
 }
 
+/** A turn that was changed from outside, and whether its lane must be rung. */
 export interface ChangedLane {
   readonly turn: Turn;
   readonly ring: boolean;
 }
 
+/** How a lane, or all of them, is to go on. */
 export interface LaneControl {
   /** `null`: all lanes, on top of what each of them has. */
   readonly sessionId: string | null;
@@ -155,8 +165,11 @@ export interface LaneControl {
   readonly foreignSession?: boolean;
 }
 
+/** Which turns of a session to list. */
 export interface TurnQuery {
+  /** The session whose turns they are. */
   readonly sessionId: string;
+  /** Left out: in every status. */
   readonly status?: TurnStatus | readonly TurnStatus[];
   /** Turns at later positions than this; default 0. */
   readonly after?: number;
@@ -209,6 +222,7 @@ export interface TurnLedger {
   accept(request: AcceptTurn): Promise<AcceptedTurn>;
   /** The head of the lane when it is due and nobody else runs it, else `null`. */
   claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null>;
+  /** The turn stays the worker's for `leaseMs` milliseconds from now, by the store's clock. @throws TurnFencedError */
   renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease>;
   /**
    * @throws StateResetError when one of the namespaces that it writes to (the conversation's, when it adds messages) was reset
@@ -216,8 +230,9 @@ export interface TurnLedger {
    * Nothing is written then, and the turn is still running
    */
   settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn>;
+  /** Counts the failure and queues the turn again; it stays the head of its lane. */
   retry(hold: TurnHold, failure: TurnFailure): Promise<Turn>;
-  /** @param delayMs before the lane is offered again; 0: at once */
+  /** Gives the turn back without counting a failure. @param delayMs before the lane is offered again; 0: at once */
   release(hold: TurnHold, delayMs: number): Promise<Turn>;
   /** @returns the payload when the signal came early; the turn then stays running */
   wait(
@@ -230,6 +245,7 @@ export interface TurnLedger {
   cancel(turnId: string, mode: CancelMode): Promise<ChangedLane>;
   /** Stores a step's result; a step that is stored already keeps its first result, which is returned. */
   saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep>;
+  /** @returns `null` for a turn that is not there */
   get(turnId: string): Promise<Turn | null>;
   /** In the order of the lane. */
   list(query: TurnQuery): Promise<Turn[]>;

@@ -6,8 +6,11 @@ import { type MessageDraft, type MessagePart } from '../conversation/message.js'
  * conversation goes on; `completed`: settled, the conversation is over.
  */
 export type TurnStatus = OpenTurnStatus | TerminalTurnStatus;
+/** @inline */
 export type OpenTurnStatus = 'queued' | 'running' | 'waiting';
+/** @inline */
 export type SettledTurnStatus = 'awaiting-input' | 'completed' | 'failed' | 'cancelled';
+/** @inline */
 export type TerminalTurnStatus = SettledTurnStatus | 'superseded';
 
 export const TURN_STATUSES: readonly TurnStatus[] = [
@@ -21,6 +24,7 @@ export const TURN_STATUSES: readonly TurnStatus[] = [
   'superseded',
 ];
 
+/** Whether the turn is over: no attempt follows. */
 export function isTerminal(status: TurnStatus): status is TerminalTurnStatus {
   return status !== 'queued' && status !== 'running' && status !== 'waiting';
 }
@@ -51,10 +55,11 @@ export type CancelMode = 'cancel' | 'interrupt' | 'rollback';
 
 /** What the user said. */
 export interface TurnInput {
+  /** What was said, without what only `content` has. */
   readonly text: string;
   /** The message's content when it is more than text; default: `text`. */
   readonly content?: readonly MessagePart[];
-  /** Stored with the user's message. */
+  /** Stored with the user's message. Default: nothing. */
   readonly metadata?: JsonObject;
 }
 
@@ -68,6 +73,7 @@ export type TurnCommand =
 
 /** All that an attempt of the turn needs, in whichever process it runs. */
 export interface TurnRequest {
+  /** What the user said. */
   readonly input: TurnInput;
   /** Instead of an input, whose text is empty then: nothing is said, and no message is kept. */
   readonly command?: TurnCommand;

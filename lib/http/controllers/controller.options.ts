@@ -19,7 +19,7 @@ export class ControllerOptions {
   @Must((value) => typeof value === 'string' && PATH.test(value), 'must be a path, for example admin/state.')
   path?: string;
 
-  /** Modules whose providers the guards inject. */
+  /** Modules whose providers the guards inject. Default: global ones only. */
   @Allow()
   imports?: ModuleMetadata['imports'];
 }

@@ -5,12 +5,15 @@ import { type TurnsControllerOptions } from '../turns/turns-controller.options.j
 
 /** The controllers of this package (NST-16). Each is off unless it is named here. */
 export class SessionsControllersOptions {
+  /** Begins, shows and ends the sessions of the user who asks. Default: off. */
   @Allow()
   sessions?: SessionsControllerOptions;
 
+  /** Submits messages, and streams and cancels turns. Default: off. */
   @Allow()
   turns?: TurnsControllerOptions;
 
+  /** The control plane: describes, resets and compacts the state of sessions. Default: off. */
   @Allow()
   state?: StateControllerOptions;
 }

@@ -14,6 +14,7 @@ export const STATE_CAPABILITIES = [
   /** Besides the others: for any session of its workspace, and for requests that name none. */
   'state.operator',
 ] as const;
+/** One of {@link STATE_CAPABILITIES}. */
 export type StateCapability = (typeof STATE_CAPABILITIES)[number];
 
 const CONVERSATION = 'conversation';

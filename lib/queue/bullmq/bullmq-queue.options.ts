@@ -1,6 +1,6 @@
 import { type BackendFactory, type ConnectionOptions } from 'bullmq';
 
-/** @typeParam Connection what the backend connects with; BullMQ's Redis options by default */
+/** What `bullmqQueue` takes. @typeParam Connection what the backend connects with; BullMQ's Redis options by default */
 export interface BullmqQueueOptions<Connection = ConnectionOptions> {
   /**
    * As BullMQ takes it: ioredis options, `{ url }`, a client, or what `backendFactory` wants. Default: what the application
@@ -9,7 +9,7 @@ export interface BullmqQueueOptions<Connection = ConnectionOptions> {
    * found; a client or a pool needs that of its own.
    */
   readonly connection?: Connection;
-  /** Of `BullModule.forRoot(configKey, ...)`, when `connection` is left out. */
+  /** Of `BullModule.forRoot(configKey, ...)`, when `connection` is left out. Default: that of `BullModule.forRoot(...)` without a key. */
   readonly configKey?: string;
   /** BullMQ's `createPostgresBackend`, for a deployment without Redis. Default: Redis. */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- BullMQ's own type takes any backend

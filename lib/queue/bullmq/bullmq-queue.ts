@@ -32,6 +32,7 @@ const RETRY_MS = 1000;
 /** The most that BullMQ's PostgreSQL backend can count. */
 const WITHOUT_END = 2_147_483_647;
 
+/** What a job carries. @inline */
 interface Ring {
   readonly sessionId: string;
 }
@@ -104,6 +105,7 @@ export class BullmqQueue implements TurnQueue {
     await this.worker?.pause(true);
   }
 
+  /** Goes on after `pause`. */
   async resume(): Promise<void> {
     if (!this.paused) return;
     this.paused = false;

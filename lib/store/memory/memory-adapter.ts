@@ -3,6 +3,7 @@ import { embeddedPorts } from '../embedded/embedded-ports.js';
 import { EmbeddedSessions } from '../embedded/sessions.js';
 import { MemoryDatabase } from './memory-database.js';
 
+/** What `memoryAdapter` takes. */
 export interface MemoryAdapterOptions {
   /** Milliseconds since 1970, read at each operation. Default: `Date.now`. For tests that move time. */
   readonly clock?: () => number;

@@ -2,12 +2,14 @@ import { inspect } from 'node:util';
 import { type Cluster, type Redis } from 'ioredis';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 
+/** A client of ioredis, of one server or of a Cluster. */
 export type RedisClient = Redis | Cluster;
 
+/** What `redisAdapter` takes: `client` or `url`, and the rest has defaults. */
 export interface RedisAdapterOptions {
-  /** The application's ioredis client, which stays open when the adapter closes. This or `url`. */
+  /** The application's ioredis client, which stays open when the adapter closes. Default: one of our own, by `url`. */
   readonly client?: RedisClient;
-  /** Of a client of our own: `redis://user:password@host:6379/0`, `rediss://` for TLS. */
+  /** Of a client of our own: `redis://user:password@host:6379/0`, `rediss://` for TLS. Left out: `client` is given. */
   readonly url?: string;
   /**
    * Every key is named `{keyPrefix}:...`; the braces keep all of them on one shard of a cluster. 1 to 100 letters, digits

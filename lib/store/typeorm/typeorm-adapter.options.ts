@@ -1,5 +1,6 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 
+/** What `typeormAdapter` takes. */
 export interface TypeormAdapterOptions {
   /**
    * The application's DataSource, which stays open when the adapter closes, or the options of one. Of `type`
@@ -19,6 +20,7 @@ export interface TypeormAdapterOptions {
    * SQLite, see `sqlite.busyTimeoutMs`.
    */
   readonly operationTimeoutMs?: number;
+  /** Of a SQLite file only. Default: those of each option. */
   readonly sqlite?: {
     /**
      * `FULL` (default): a settled turn survives a power cut. `NORMAL`: it survives the process, but the last ones can be

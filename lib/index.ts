@@ -1,4 +1,9 @@
-// The public surface of the package. Each folder's index lists what it shows; nothing inside the package imports them.
+/**
+ * The module and all that needs no other package.
+ * @module nestjs-agent-sessions
+ */
+
+// Each folder's index lists what it shows; nothing inside the package imports them.
 
 // The module
 export { type FeatureOptions, type FeatureRef } from './sessions.feature.js';

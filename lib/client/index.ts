@@ -1,3 +1,8 @@
+/**
+ * A client of the control plane that needs nothing but `fetch`.
+ * @module nestjs-agent-sessions/client
+ */
+
 export { type JsonObject, type JsonPrimitive, type JsonValue } from '../common/json.js';
 export {
   type StateData,

@@ -40,6 +40,7 @@ export function scopeOf(manager: OrchestrationStateManager): OrchestrationScope 
  * Injected, it is of the only agent that has a plan; with several plans say whose with {@link of}.
  */
 export class OrchestrationStateManager {
+  /** @hidden */
   constructor(
     private readonly agents: OrchestrationAgents,
     private readonly agent?: string,

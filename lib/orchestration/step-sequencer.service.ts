@@ -26,6 +26,7 @@ export class StepSequencer {
   private readonly logger = new Logger(StepSequencer.name);
   private readonly checked = new WeakSet<object>();
 
+  /** @hidden */
   constructor(
     private readonly agents: OrchestrationAgents,
     private readonly agent?: string,

@@ -26,7 +26,6 @@ export interface ExplainedChoice {
 /** The intents that a turn goes to, with or without the reasons (BOT-03). */
 export type RouteDecision = IntentChoice | ExplainedChoice;
 
-/** @inline */
 type Awaitable<T> = T | Promise<T>;
 
 /** Decides which intents a turn goes to. */
@@ -123,6 +122,7 @@ export interface OrchestratorDefinition<State = Record<string, unknown>> {
   readonly version: string;
   /** SHA-256 of its structure: changes when intents, routing or windows change shape (BOT-22). */
   readonly signature: string;
+  /** Of a session's first turn. */
   readonly initialState: () => State;
   readonly historyWindow: Required<HistoryWindow>;
   readonly compaction?: CompactionPolicy;

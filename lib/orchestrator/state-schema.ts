@@ -8,6 +8,7 @@ export interface StandardSchema {
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: string;
+    /** Says what is wrong with a value, or gives what it makes of it. */
     readonly validate: (value: unknown) => SchemaResult | Promise<SchemaResult>;
   };
 }

@@ -10,7 +10,6 @@ export interface OrchestratorToolInput {
 type Validated =
   { readonly value: OrchestratorToolInput } | { readonly issues: readonly { readonly message: string }[] };
 
-/** @inline */
 const JSON_SCHEMA = {
   type: 'object',
   properties: { input: { type: 'string', description: 'What to say or ask, complete in itself.' } },
@@ -27,9 +26,12 @@ export type ToolInputSchema = typeof JSON_SCHEMA & {
     readonly version: 1;
     readonly vendor: string;
     readonly types?: { readonly input: OrchestratorToolInput; readonly output: OrchestratorToolInput };
+    /** Takes `input`, and leaves out whatever else a model sends. */
     readonly validate: (value: unknown) => Validated;
     readonly jsonSchema: {
+      /** A copy of the schema. */
       readonly input: () => Record<string, unknown>;
+      /** The same: nothing is transformed. */
       readonly output: () => Record<string, unknown>;
     };
   };

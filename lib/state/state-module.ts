@@ -4,11 +4,11 @@ import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type StateData } from './state-report.js';
 import { type CompactStateRequest } from './state-request.js';
 
-/** The modules of the package, in the order in which they are always named. @inline */
-export const STATE_MODULES = ['conversation', 'tools', 'task', 'flow'] as const;
-
 /** The modules that the package brings. */
-export type StateModuleName = (typeof STATE_MODULES)[number];
+export type StateModuleName = 'conversation' | 'tools' | 'task' | 'flow';
+
+/** In the order in which they are always named. */
+export const STATE_MODULES: readonly StateModuleName[] = ['conversation', 'tools', 'task', 'flow'];
 
 /** Which part of what a module has of a session. */
 export interface StateDataPage {

@@ -1,10 +1,16 @@
 import { type JsonValue } from '../common/json.js';
 
-/** @inline */
-export const TASK_STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
-
 /** Where a task stands; the last three are final. */
-export type TaskState = (typeof TASK_STATES)[number];
+export type TaskState = 'submitted' | 'working' | 'input-required' | 'completed' | 'failed' | 'canceled';
+
+export const TASK_STATES: readonly TaskState[] = [
+  'submitted',
+  'working',
+  'input-required',
+  'completed',
+  'failed',
+  'canceled',
+];
 
 const NEXT: Readonly<Record<TaskState, readonly TaskState[]>> = {
   submitted: ['working', 'failed', 'canceled'],

@@ -1,3 +1,8 @@
+/**
+ * Tests of applications and of stores.
+ * @module nestjs-agent-sessions/testing
+ */
+
 export { describeSessionsAdapter } from './conformance/describe-sessions-adapter.js';
 export { type ConformanceTarget } from './conformance/target.js';
 export { Conversation, type SayOptions } from './conversation.js';

@@ -15,4 +15,5 @@ export { SessionsExceptionFilter } from './sessions-exception.filter.js';
 export { ToolUseInterceptor } from './tool-use.interceptor.js';
 export { type RequiredTool, RequireTool } from './tool.decorators.js';
 export { ToolGuard } from './tool.guard.js';
+export { type IdPlace, type SourceKind } from './transport.js';
 export { SessionIdMissingError, UnauthenticatedError } from './transport.errors.js';

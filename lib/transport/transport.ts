@@ -3,7 +3,7 @@ import { type ArgumentsHost } from '@nestjs/common';
 /** The kinds of places where an id may stand; `data` is a body, a message's payload, or the arguments of a field. */
 export type SourceKind = 'header' | 'param' | 'query' | 'cookie' | 'data';
 
-/** Such a place by its name there, for example `header:x-session-id`. @inline */
+/** Such a place by its name there, for example `header:x-session-id`. */
 export type IdPlace = `${SourceKind}:${string}`;
 
 /** What guards, decorators and the filter must know of a transport; Nest gives them its handler's arguments. */

@@ -1,3 +1,8 @@
+/**
+ * The queue for several processes, on BullMQ.
+ * @module nestjs-agent-sessions/bullmq
+ */
+
 import { type ConnectionOptions } from 'bullmq';
 import { BullmqQueue } from './bullmq-queue.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';

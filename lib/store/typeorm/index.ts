@@ -1,3 +1,8 @@
+/**
+ * The stores on SQLite, PostgreSQL, MySQL and MariaDB, by TypeORM.
+ * @module nestjs-agent-sessions/typeorm
+ */
+
 export { sessionsEntities } from './entities.js';
 export { sessionsMigrations } from './migrations.js';
 export { typeormAdapter } from './typeorm-adapter.js';

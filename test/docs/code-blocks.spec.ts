@@ -64,7 +64,7 @@ describe('the code blocks of the pages', () => {
 
 /** Scripts and files of this repository that a text names and that are not there. */
 function missing(text: string): string[] {
-  const run = [...text.matchAll(/\bnpm (?:run(?: -s| --silent)? )?([\w:-]+)/g)].map(([, name = '']) => name);
+  const run = [...text.matchAll(/\bnpm (?:run(?: -s| --silent)? )?(\w[\w:-]*)/g)].map(([, name = '']) => name);
   const files = text
     .split(/[\s'"=]+/)
     .filter((word) => /^(?:\.\/)?(?:\.ci|bench|docs|lib|sample|test)\/[\w./-]+$/.test(word));

@@ -1,4 +1,4 @@
-import { SessionsConfigurationError } from './sessions.error.js';
+import { SessionsError } from './sessions.error.js';
 
 /** A cause of a cause is as deep as drivers go. */
 const MAX_CAUSES = 5;
@@ -9,7 +9,7 @@ type Fields = Readonly<Record<'name' | 'message' | 'code' | 'stack' | 'cause', u
 
 /**
  * An error as it may stand in a log: its class, code and frames, and the same of its causes (NST-22). Without its message, which
- * may hold an id, what a user said, or the password of a connection. A mistake of the application keeps it: that is who must read it.
+ * may hold an id, what a user said, or the password of a connection. A typed error may have a sentence for logs: `forLog`.
  */
 export function traceOf(error: unknown): string {
   const parts: string[] = [];
@@ -32,7 +32,8 @@ function titleOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return `Thrown: ${typeof error}`;
   const { code } = fieldsOf(error);
   const title = isWord(code) ? `${classOf(error)} [${code}]` : classOf(error);
-  return error instanceof SessionsConfigurationError ? `${title}: ${error.message}` : title;
+  const sentence = error instanceof SessionsError ? error.forLog : undefined;
+  return sentence === undefined ? title : `${title}: ${sentence}`;
 }
 
 function classOf(error: unknown): string {

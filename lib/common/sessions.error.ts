@@ -10,6 +10,15 @@ export abstract class SessionsError extends Error {
     super(message, options);
     this.name = new.target.name;
   }
+
+  /**
+   * What a log may say of it besides class and code (NST-22): nothing, unless its class gives a sentence in which no id, nothing
+   * that a user said and no value can stand.
+   * @internal
+   */
+  get forLog(): string | undefined {
+    return undefined;
+  }
 }
 
 /** A value that a caller passed is missing, malformed or unknown. HTTP 400. Nothing was changed. */
@@ -33,6 +42,11 @@ export class InvalidInputError extends SessionsError {
 /** The module was set up wrongly; the application does not start. */
 export class SessionsConfigurationError extends SessionsError {
   readonly code = 'CONFIGURATION';
+
+  /** @internal */
+  override get forLog(): string {
+    return this.message;
+  }
 }
 
 /**

@@ -63,7 +63,7 @@ function checked(orchestrator: string, intent: string, value: TurnOutcome): Turn
     value.text !== null && typeof value.text !== 'string'
       ? 'a reply must be a text.'
       : status !== undefined && status !== 'awaiting-input' && status !== 'completed'
-        ? `status is ${JSON.stringify(status)}; it must be awaiting-input or completed.`
+        ? 'status must be awaiting-input or completed.'
         : state !== undefined && !isPlainObject(state)
           ? 'state must be an object.'
           : null;

@@ -18,7 +18,7 @@ export interface LoadedState {
  * @throws OrchestratorDriftError, unless the turn adopts the present structure (BOT-23)
  */
 export async function loadState(
-  { version, signature, migrations, initialState }: OrchestratorDefinition,
+  { name, version, signature, migrations, initialState }: OrchestratorDefinition,
   { turn, checkpoint }: Pick<ClaimedTurn, 'turn' | 'checkpoint'>,
 ): Promise<LoadedState> {
   if (!checkpoint) return { state: toJsonObject(initialState(), 'initialState'), drifted: false, migrated: [] };
@@ -31,7 +31,7 @@ export async function loadState(
   const lacksMigration = path === null && migrations.length > 0;
   const drifted = checkpoint.signature !== signature || isNewer || lacksMigration;
   if (drifted && !turn.request.force) {
-    const drift = { savedVersion: saved, currentVersion: version, isNewer, lacksMigration };
+    const drift = { orchestrator: name, savedVersion: saved, currentVersion: version, isNewer, lacksMigration };
     throw new OrchestratorDriftError(checkpoint.signature, signature, turn.sessionId, drift);
   }
   return { state, drifted, migrated: [] };

@@ -14,6 +14,14 @@ export class UnknownIntentError extends SessionsError {
   ) {
     super(`Orchestrator ${orchestrator} has no intent ${JSON.stringify(intent)}. It has: ${known.join(', ')}.`);
   }
+
+  /**
+   * Without what was chosen, which a model may have made of what a user said.
+   * @internal
+   */
+  override get forLog(): string {
+    return `the route chose an intent that orchestrator ${this.orchestrator} does not have. It has: ${this.known.join(', ')}.`;
+  }
 }
 
 /** A route, an intent or an outcome broke the rules of orchestrators. The turn fails. HTTP 500. */
@@ -21,11 +29,17 @@ export class OrchestratorResultError extends SessionsError {
   readonly code = 'ORCHESTRATOR_RESULT';
   readonly permanent = true;
 
+  /** @param problem without values: it stands in logs */
   constructor(
     readonly orchestrator: string,
     problem: string,
   ) {
     super(`Orchestrator ${orchestrator}: ${problem}`);
+  }
+
+  /** @internal */
+  override get forLog(): string {
+    return this.message;
   }
 }
 
@@ -45,6 +59,7 @@ export class StateSchemaError extends SessionsError {
 
 /** How a checkpoint and the orchestrator that loads it differ. */
 export interface Drift {
+  readonly orchestrator: string;
   readonly savedVersion: string;
   readonly currentVersion: string;
   /** A newer version of the orchestrator wrote it: a worker of that version may take the turn, so that it is tried again. */
@@ -71,11 +86,13 @@ export class OrchestratorDriftError extends SessionsError {
     readonly sessionId: string,
     drift?: Drift,
   ) {
-    super(
-      `The last checkpoint of session ${sessionId} was written by ${writerOf(savedSignature, currentSignature, drift)}. ` +
-        'Adopt the present one with force: true.',
-    );
+    super(messageOf(savedSignature, currentSignature, drift));
     this.permanent = !drift?.isNewer;
+  }
+
+  /** @internal */
+  override get forLog(): string {
+    return this.message;
   }
 }
 
@@ -91,11 +108,24 @@ export function readOrchestratorFailure({ id, request, error }: Turn): SessionsE
   return Object.assign(drift, { message: error.message, turnId: id });
 }
 
-function writerOf(saved: string, current: string, drift?: Drift): string {
-  const structures = `(${saved.slice(0, 12)}, now ${current.slice(0, 12)})`;
-  if (!drift) return `another structure of the orchestrator ${structures}`;
-  const { savedVersion, currentVersion, isNewer, lacksMigration } = drift;
-  if (isNewer) return `a newer version of the orchestrator (${savedVersion}, here ${currentVersion})`;
-  const structure = `another structure of the orchestrator ${structures}`;
-  return lacksMigration ? `version ${savedVersion}, and no migration leads from it to ${currentVersion}` : structure;
+/** It stands in logs too, so it names no session. */
+function messageOf(saved: string, current: string, drift?: Drift): string {
+  const structure = `another structure (intents, routing, windows, iterations or state schema: ${saved.slice(0, 12)}, now ${current.slice(0, 12)})`;
+  if (!drift)
+    return `The session's last checkpoint was written by ${structure}. Adopt the present one with force: true.`;
+  const { orchestrator, savedVersion, currentVersion, isNewer, lacksMigration } = drift;
+  const writtenBy = `Orchestrator ${orchestrator}: the session's last checkpoint was written by`;
+  if (isNewer) {
+    return (
+      `${writtenBy} version ${savedVersion}, which is newer than ${currentVersion} here. A process with version ${savedVersion} ` +
+      `takes the turn; to go on with ${currentVersion}, use force: true.`
+    );
+  }
+  const advice = 'While developing: begin new sessions, or use force: true.';
+  if (lacksMigration) {
+    return `${writtenBy} version ${savedVersion}, and no migration leads from it to ${currentVersion}. Add one to migrations. ${advice}`;
+  }
+  return savedVersion === currentVersion
+    ? `${writtenBy} ${structure}, and the version is ${currentVersion} as before. Give it a new version, with migrations from ${savedVersion}. ${advice}`
+    : `${writtenBy} version ${savedVersion}, with ${structure}. Add migrations from ${savedVersion} to ${currentVersion}. ${advice}`;
 }

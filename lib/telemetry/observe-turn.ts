@@ -84,11 +84,13 @@ export function observeAttempt(
 function endOf(outcome: AttemptOutcome): { readonly name: string; readonly error?: string } {
   switch (outcome.type) {
     case 'settled': {
-      const { status, error } = outcome.settled.turn;
-      return { name: status, ...(status === 'failed' && error ? { error: errorType(error) } : {}) };
+      const { status } = outcome.settled.turn;
+      return { name: status, ...(status === 'failed' ? { error: errorType(outcome.error) } : {}) };
     }
+    case 'failed':
+      return { name: 'retry', error: errorType(outcome.error) };
     case 'returned':
-      return { name: outcome.why, ...(outcome.why === 'retry' ? { error: errorType(outcome.error) } : {}) };
+      return { name: outcome.why };
     case 'lost':
       return { name: 'lost', error: errorType(outcome.error) };
     case 'unknown':

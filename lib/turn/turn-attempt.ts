@@ -30,14 +30,20 @@ const MAX_PAUSE_MS = 250;
 
 /** How an attempt ended. */
 export type AttemptOutcome =
-  | { readonly type: 'settled'; readonly settled: SettledTurn }
-  /** Back in its lane; ring after this time. `error`: of the attempt that is to be retried. */
+  | {
+      readonly type: 'settled';
+      readonly settled: SettledTurn;
+      /** What was thrown, when the turn has failed. */
+      readonly error?: unknown;
+    }
+  /** Back in its lane; ring after this time. */
   | {
       readonly type: 'returned';
-      readonly why: 'retry' | 'waiting' | 'released';
-      readonly error?: TurnErrorRecord;
+      readonly why: 'cancelled' | 'waiting' | 'released';
       readonly ringAfterMs: number | null;
     }
+  /** Back in its lane too, and tried again after this time. */
+  | { readonly type: 'failed'; readonly error: unknown; readonly retryInMs: number }
   /** Back in its lane for another process: this one does not know the orchestrator, or only a version that is too old. */
   | { readonly type: 'unknown' }
   /** Somebody else's now, or the store could not be told in time. Nothing was written. */
@@ -193,12 +199,13 @@ export class TurnAttempt {
     const failures = turn.failures + 1;
     const record = toErrorRecord(error);
     if (isPermanent(error) || failures >= this.runtime.settings.retry.attempts) {
-      return { type: 'settled', settled: await this.settle(this.failed(record), next()) };
+      return { type: 'settled', settled: await this.settle(this.failed(record), next()), error };
     }
-    const delayMs = backoffMs(this.runtime.settings.retry, failures);
-    const back = await this.whileLeased(() => this.runtime.ledger.retry(hold, { error: record, delayMs }));
+    const retryInMs = backoffMs(this.runtime.settings.retry, failures);
+    const back = await this.whileLeased(() => this.runtime.ledger.retry(hold, { error: record, delayMs: retryInMs }));
     // Cancelled a moment ago, it has ended instead, and its lane goes on.
-    return { type: 'returned', why: 'retry', error: record, ringAfterMs: back.status === 'queued' ? delayMs : 0 };
+    if (back.status !== 'queued') return { type: 'returned', why: 'cancelled', ringAfterMs: 0 };
+    return { type: 'failed', error, retryInMs };
   }
 
   /** Ends the attempt until the signal comes; one that came early is there when the turn is claimed again. */

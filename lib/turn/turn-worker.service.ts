@@ -6,6 +6,7 @@ import { hashed } from '../common/log-id.js';
 import { emitActivity } from '../session/session-events.js';
 import { observeAttempt } from '../telemetry/observe-turn.js';
 import { compareVersions } from './compare-versions.js';
+import { FailureLog } from './failure-log.js';
 import { type AttemptOutcome, TurnAttempt } from './turn-attempt.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type ClaimedTurn, type ClaimRequest, type SettledTurn } from './turn.store.js';
@@ -21,6 +22,7 @@ const CANCEL_POLL_MS = 500;
  */
 export class TurnWorker {
   private readonly logger = new Logger(TurnWorker.name);
+  private readonly failures: FailureLog;
   private readonly attempts = new Map<string, TurnAttempt>();
   private readonly unknown = new Set<string>();
   /** What operators see of who holds a lane; the random part tells apart what has the same host name and process id. */
@@ -31,7 +33,9 @@ export class TurnWorker {
   private stopping = false;
   private graceOver = false;
 
-  constructor(private readonly runtime: TurnRuntime) {}
+  constructor(private readonly runtime: TurnRuntime) {
+    this.failures = new FailureLog(this.logger, runtime.settings.retry.attempts);
+  }
 
   async start(): Promise<void> {
     const { hints } = this.runtime;
@@ -117,9 +121,14 @@ export class TurnWorker {
     switch (outcome.type) {
       case 'settled':
         await this.conclude(outcome.settled);
+        if (outcome.settled.turn.status === 'failed') this.failures.last(claimed.turn, outcome.error);
         // This lane goes to the back; the others have waited.
         if (outcome.settled.ring) await this.runtime.bell.ring(sessionId);
         return outcome.settled.next;
+      case 'failed':
+        this.failures.retried(claimed.turn, outcome.error, outcome.retryInMs);
+        await this.runtime.bell.ring(sessionId, outcome.retryInMs);
+        return null;
       case 'returned':
         if (outcome.ringAfterMs !== null) await this.runtime.bell.ring(sessionId, outcome.ringAfterMs);
         return null;
@@ -163,8 +172,8 @@ export class TurnWorker {
     contexts.drop(turn.id);
     recovery.ends(turn);
     if (sessionChange) emitActivity(sessions.events, sessionChange);
-    if (turn.status === 'failed') this.logFailure(turn.id, turn.failures);
-    else if (foreignSessions && turn.status !== 'cancelled') await this.touchForeignSession(turn.sessionId);
+    const isDone = turn.status !== 'failed' && turn.status !== 'cancelled';
+    if (foreignSessions && isDone) await this.touchForeignSession(turn.sessionId);
   }
 
   /** Best effort: settle touches the session only when both are in one store. */
@@ -174,12 +183,6 @@ export class TurnWorker {
     } catch (error) {
       this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn settled.`, traceOf(error));
     }
-  }
-
-  private logFailure(turnId: string, attempts: number): void {
-    this.logger.error(
-      `Turn ${hashed(turnId)} failed after ${attempts} attempt${attempts === 1 ? '' : 's'}; its record has the error.`,
-    );
   }
 }
 

@@ -102,7 +102,12 @@ export class TurnTimeoutError extends SessionsError {
     readonly turnId: string,
     readonly timeoutMs: number,
   ) {
-    super(`The attempt of turn ${turnId} took longer than ${timeoutMs} ms and was stopped.`);
+    super(`The attempt of turn ${turnId} took longer than turns.timeoutMs (${timeoutMs} ms) and was stopped.`);
+  }
+
+  /** @internal */
+  override get forLog(): string {
+    return `it took longer than turns.timeoutMs (${this.timeoutMs} ms).`;
   }
 }
 
@@ -117,6 +122,11 @@ export class TurnSignalTimeoutError extends SessionsError {
     readonly signal: string,
   ) {
     super(`Turn ${turnId} waited for ${JSON.stringify(signal)}, which did not come in time.`);
+  }
+
+  /** @internal */
+  override get forLog(): string {
+    return `the signal ${JSON.stringify(this.signal)} did not come in time.`;
   }
 }
 

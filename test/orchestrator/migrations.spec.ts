@@ -145,7 +145,7 @@ describe.each(LASTING_STORES)('versions of an orchestrator over $name', ({ creat
       turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } } },
     });
     const error = await rejection(handle(older).execute('hi', { sessionId }), OrchestratorDriftError);
-    expect(error.message).toContain('was written by a newer version of the orchestrator (2, here 1)');
+    expect(error.message).toContain('was written by version 2, which is newer than 1 here');
     // A worker of the newer version might have taken it.
     expect((await turns.list({ sessionId, status: 'failed' }))[0]).toMatchObject({ failures: 3 });
     expect(await checkpoints.load('desk', sessionId)).toMatchObject({ turnIndex: 1, version: '2' });

@@ -42,7 +42,11 @@ const WRONG_RESULTS: readonly { readonly what: string; readonly value: unknown; 
   { what: 'a list', value: ['hi'], message: /answer returned an? / },
   { what: 'a class instance', value: new Money(5), message: /answer returned an? / },
   { what: 'a reply that is no text', value: reply(42 as never), message: /a reply must be a text/ },
-  { what: 'an unknown status', value: outcome({ status: 'done' as never }), message: /status is "done"/ },
+  {
+    what: 'an unknown status',
+    value: outcome({ status: 'done' as never }),
+    message: /status must be awaiting-input or completed/,
+  },
   { what: 'a state that is no object', value: outcome({ state: [] as never }), message: /state must be an object/ },
   { what: 'messages that are none', value: outcome({ messages: [{}] as never }), message: /messages\[0\]\.role/ },
 ];

@@ -76,6 +76,30 @@ describe('the optional parts', () => {
     expect(output).toBe('true The package ioredis is needed here and is not installed. Run: npm install ioredis\n');
   });
 
+  it.each(['work', 'submit'])(
+    'NST-04 TRN-21 without ioredis %s does not start with a queue that needs it',
+    async (role) => {
+      const output = await run(
+        `
+      import 'reflect-metadata';
+      import { NestFactory } from '@nestjs/core';
+      import { SessionsConfigurationError, SessionsModule } from 'nestjs-agent-sessions';
+      import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
+      class AppModule {}
+      const queue = bullmqQueue({ connection: { url: 'redis://127.0.0.1:1' } });
+      const root = { module: AppModule, imports: [SessionsModule.forRoot({ role: '${role}', turns: { queue } })] };
+      const start = NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
+      const error = await start.then(() => null, (error) => error);
+      console.log(error instanceof SessionsConfigurationError, error?.message);
+      process.exit();
+      `,
+        { cwd: installationWithout('ioredis') },
+      );
+
+      expect(output).toBe('true The package ioredis is needed here and is not installed. Run: npm install ioredis\n');
+    },
+  );
+
   it.each(['better-sqlite3', 'typeorm'])('NST-04 without %s says which command installs it', async (missing) => {
     const output = await run(
       `

@@ -9,6 +9,7 @@ import { memoryAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions
 import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { Echo } from '../support/application.js';
 import { describeBullmqServers, ringsOn } from '../support/bullmq.js';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { startApplication } from '../support/running-application.js';
 import { describeRedis, REDIS } from '../support/servers.js';
@@ -157,6 +158,38 @@ describe('bullmqQueue', () => {
       expect(() => bullmqQueue({ connection: {}, ...wrong })).toThrow(SessionsConfigurationError);
     },
   );
+
+  it.each([
+    [{ connection: { url: undefined } }, 'bullmqQueue: connection.url is undefined'],
+    [{ connection: { url: '' } }, 'bullmqQueue: connection.url is empty'],
+    [{ connection: { connectionString: undefined } }, 'bullmqQueue: connection.connectionString is undefined'],
+  ])('NST-03 TRN-21 refuses %o, which would mean a server of this machine', (options, message) => {
+    const open = (): unknown => bullmqQueue<object>(options);
+    expect(open).toThrow(SessionsConfigurationError);
+    expect(open).toThrow(message);
+  });
+
+  it('NST-03 TRN-21 refuses such a connection of BullModule.forRoot when the application starts', async () => {
+    const imports = [BullModule.forRoot({ connection: { url: '' } })];
+    const start = startApplication({ imports, turns: { queue: bullmqQueue() } });
+    await expect(start).rejects.toThrow('BullModule.forRoot: connection.url is empty');
+  });
+
+  it.each([
+    ['a URL', (port: number) => ({ url: `redis://desk:hunter2@127.0.0.1:${port}/0` }), '127.0.0.1'],
+    ['host and port', (port: number) => ({ host: '127.0.0.1', port, password: 'hunter2' }), '127.0.0.1'],
+    ['a port alone', (port: number) => ({ port, password: 'hunter2' }), 'localhost'],
+  ])('NST-22 TRN-21 names the server that cannot be reached by %s, and no password', async (_, connectionTo, host) => {
+    const { lines, logger } = capturingLogger();
+    const port = await portOfNobody();
+    const queue = bullmqQueue({ connection: { ...connectionTo(port), retryStrategy: () => 100 } });
+    const { close } = await startApplication({ turns: { queue }, logger });
+    await eventually(() => lines.some((line) => line.includes('has a problem')));
+    await close();
+    const told = lines.filter((line) => line.includes('has a problem'));
+    expect(told[0]).toContain(`The queue agent-sessions at ${host}:${port} has a problem; trying on.`);
+    for (const line of told) expect(line).not.toContain('hunter2');
+  });
 
   it('TRN-21 without a connection and without BullModule.forRoot the application does not start', async () => {
     const start = startApplication({ turns: { queue: bullmqQueue() } });

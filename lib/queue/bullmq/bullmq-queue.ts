@@ -4,13 +4,14 @@ import type * as BullMQ from 'bullmq';
 import { type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bullmq';
 import { traceOf } from '../../common/error-trace.js';
 import { isPlainObject } from '../../common/json.js';
-import { loadPeer } from '../../common/load-peer.js';
+import { loadPeer, requirePeer } from '../../common/load-peer.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
 import { type FindProvider, type TurnQueue } from '../../turn/turn-queue.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
 import { closeInTime } from './close-in-time.js';
 import { guardConnections } from './guard-connections.js';
+import { assertUrlIsSet, placeOf } from './queue-place.js';
 
 /** A ring, which is worth nothing once it was heard. */
 const RING: JobsOptions = { removeOnComplete: true, removeOnFail: true };
@@ -27,6 +28,8 @@ const REDIS_SILENCE = { socketTimeout: 12_000 };
  * the server ends it: BullMQ's is for all who start, and those who wait for it must outlast that.
  */
 const POSTGRES_SILENCE = { query_timeout: 8_000, idle_in_transaction_session_timeout: 5_000 };
+const REDIS_PORT = 6379;
+const POSTGRES_PORT = 5432;
 /** Before another attempt at a server that refused the worker. */
 const RETRY_MS = 1000;
 /** The most that BullMQ's PostgreSQL backend can count. */
@@ -67,6 +70,7 @@ export class BullmqQueue implements TurnQueue {
         `bullmqQueue: concurrency is ${concurrency}; it must be a whole number from 1.`,
       );
     }
+    assertUrlIsSet(options.connection, 'bullmqQueue');
   }
 
   /** BullMQ's own queue, for Bull Board and metrics. */
@@ -76,15 +80,11 @@ export class BullmqQueue implements TurnQueue {
   }
 
   async init(find: FindProvider): Promise<void> {
-    if (this.options.connection !== undefined) return;
-    const { getSharedConfigToken } = await loadPeer('@nestjs/bullmq', () => import('@nestjs/bullmq'));
-    const shared = find<Partial<QueueOptions>>(getSharedConfigToken(this.options.configKey));
-    if (!shared?.connection) {
-      throw new SessionsConfigurationError(
-        'bullmqQueue: give it a connection, or import BullModule.forRoot({ connection }) of @nestjs/bullmq in the application.',
-      );
-    }
-    this.shared = shared;
+    if (this.options.connection === undefined) this.shared = await this.sharedOptions(find);
+    const { RedisConnection } = await loadBullmq();
+    // BullMQ makes a client of options, unless it was told how to make another one; it would look for ioredis again and again.
+    const { connection } = this.connection();
+    if (!this.backendFactory && isPlainObject(connection) && !RedisConnection.clientFactory) requirePeer('ioredis');
   }
 
   async ring(sessionId: string, delayMs = 0): Promise<void> {
@@ -188,6 +188,18 @@ export class BullmqQueue implements TurnQueue {
     return worker;
   }
 
+  private async sharedOptions(find: FindProvider): Promise<Partial<QueueOptions>> {
+    const { getSharedConfigToken } = await loadPeer('@nestjs/bullmq', () => import('@nestjs/bullmq'));
+    const shared = find<Partial<QueueOptions>>(getSharedConfigToken(this.options.configKey));
+    if (!shared?.connection) {
+      throw new SessionsConfigurationError(
+        'bullmqQueue: give it a connection, or import BullModule.forRoot({ connection }) of @nestjs/bullmq in the application.',
+      );
+    }
+    assertUrlIsSet(shared.connection, 'BullModule.forRoot');
+    return shared;
+  }
+
   private connection(): Pick<QueueOptions, 'connection' | 'prefix'> {
     const { connection = this.shared.connection, prefix = this.shared.prefix } = this.options;
     if (connection === undefined) {
@@ -199,6 +211,11 @@ export class BullmqQueue implements TurnQueue {
     return { connection: patient, ...(prefix === undefined ? {} : { prefix }) };
   }
 
+  private get place(): string {
+    const place = placeOf(this.connection().connection, this.backendFactory ? POSTGRES_PORT : REDIS_PORT);
+    return place === undefined ? '' : ` at ${place}`;
+  }
+
   /** BullMQ takes it or does without, which its overloads do not say in one. */
   private get backendFactory(): undefined {
     return this.options.backendFactory as undefined;
@@ -206,11 +223,12 @@ export class BullmqQueue implements TurnQueue {
 
   /** Once per outage: BullMQ tells of every attempt to connect. */
   private failed(error: Error): void {
-    if (!this.failing) this.logger.error(`The queue ${this.name} has a problem; trying on.`, traceOf(error));
+    if (!this.failing)
+      this.logger.error(`The queue ${this.name}${this.place} has a problem; trying on.`, traceOf(error));
     this.failing = true;
   }
 }
 
-function loadBullmq(): Promise<Pick<typeof BullMQ, 'Queue' | 'Worker'>> {
+function loadBullmq(): Promise<Pick<typeof BullMQ, 'Queue' | 'RedisConnection' | 'Worker'>> {
   return loadPeer('bullmq', () => import('bullmq'));
 }

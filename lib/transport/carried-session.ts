@@ -4,25 +4,36 @@ import { type Session } from '../session/session.js';
 import { handlerName } from './handler-name.js';
 import { transportOf } from './transport-of.js';
 
-const sessions = new WeakMap<object, Session>();
+const sessions = new WeakMap<object, Session | null>();
 
-/** For this run of the handler, and in GraphQL for what is resolved below its field. */
-export function keepSession(context: ExecutionContext, session: Session): void {
+/** For this run of the handler, and in GraphQL for what is resolved below its field; `null` where the request may name none. */
+export function keepSession(context: ExecutionContext, session: Session | null): void {
   const [carrier] = transportOf(context).carriers(context);
   sessions.set(carrier, session);
 }
 
-export function sessionOf(context: ExecutionContext): Session | undefined {
-  const carriers = transportOf(context).carriers(context);
-  return carriers.map((carrier) => sessions.get(carrier)).find((session) => session !== undefined);
+/** @throws SessionsConfigurationError when `SessionGuard` did not look for one */
+export function sessionOf(context: ExecutionContext, asked: string): Session | undefined {
+  const kept = keptOf(context);
+  const session = kept.find((each) => each);
+  if (session || kept.includes(null)) return session ?? undefined;
+  throw new SessionsConfigurationError(
+    `${handlerName(context)} asks for ${asked}, and no guard has looked for a session: it needs @UseSession() and SessionGuard, for ` +
+      'example @UseGuards(AuthGuard, SessionGuard).',
+  );
 }
 
 /** @throws SessionsConfigurationError when `SessionGuard` found none */
 export function requiredSession(context: ExecutionContext, what: string): Session {
-  const session = sessionOf(context);
+  const session = keptOf(context).find((each) => each);
   if (session) return session;
   throw new SessionsConfigurationError(
     `${handlerName(context)} requires ${what} of a session, and there is none: it needs @UseSession(), not optional, and ` +
       'SessionGuard before its other guards.',
   );
+}
+
+function keptOf(context: ExecutionContext): (Session | null | undefined)[] {
+  const carriers = transportOf(context).carriers(context);
+  return carriers.map((carrier) => sessions.get(carrier));
 }

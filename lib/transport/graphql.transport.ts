@@ -21,6 +21,7 @@ export const graphqlTransport: Transport = {
   subject: 'a GraphQL field',
   sessionAt: 'header:x-session-id',
   turnAt: 'data:turnId',
+  userAt: 'context.req.user or context.user',
 
   parts(host) {
     const { args, context } = fieldOf(host);

@@ -17,6 +17,7 @@ export const httpTransport: Transport = {
   subject: 'an HTTP request',
   sessionAt: 'header:x-session-id',
   turnAt: 'param:turnId',
+  userAt: 'request.user',
 
   parts(host) {
     const { headers, params, query, cookies, body = {} } = requestOf(host);

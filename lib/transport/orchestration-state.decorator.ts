@@ -27,7 +27,7 @@ export class OrchestrationStatePipe implements PipeTransform<NamedState, Promise
 }
 
 const StateOfSession = createParamDecorator(({ agent }: AgentOfState, context: ExecutionContext): NamedState => {
-  return { agent, sessionId: sessionOf(context)?.id };
+  return { agent, sessionId: sessionOf(context, '@OrchestrationState()')?.id };
 });
 
 /** What is known of an agent in a session (ORC-01). @interface */

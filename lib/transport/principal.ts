@@ -1,6 +1,7 @@
 import { type ExecutionContext } from '@nestjs/common';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type Session } from '../session/session.js';
+import { NobodyHint } from './nobody-hint.js';
 import { transportOf } from './transport-of.js';
 
 /** Whom a request speaks for, as the application's authentication found out. */
@@ -19,28 +20,39 @@ export type PrincipalResolver = (
 /**
  * The default: what passport and most guards leave behind, with `id`, `workspaceId` and `capabilities`. HTTP: `request.user`.
  * GraphQL: `context.req.user`, else `context.user`. WebSocket: `client.user`, else `client.data.user`. Microservices: nobody.
- * @throws SessionsConfigurationError for an `id` or a `workspaceId` that is no text (NST-24)
+ * @throws SessionsConfigurationError for a user without `id`, and for an `id` or a `workspaceId` that is no text (NST-24)
  */
 export const signedInUser: PrincipalResolver = (context) => {
-  const user = transportOf(context).user(context) as SignedInUser | null | undefined;
+  // Passport leaves `false` where nobody is.
+  const user = transportOf(context).user(context) as SignedInUser | null | undefined | false;
+  if (user === null || user === undefined || user === false) return null;
   const userId = textOf(user, 'id');
   const workspaceId = textOf(user, 'workspaceId');
-  if (userId === undefined) return null;
+  if (userId === undefined) throw new SessionsConfigurationError(NO_ID);
   return {
     userId,
     ...(workspaceId === undefined ? {} : { workspaceId }),
-    ...(isTexts(user?.capabilities) ? { capabilities: user.capabilities } : {}),
+    ...(isTexts(user.capabilities) ? { capabilities: user.capabilities } : {}),
   };
 };
+
+const NO_ID =
+  'SessionsModule: The signed-in user has no id. Map the user with the option principal, for example: ' +
+  'principal: (context) => ({ userId: context.switchToHttp().getRequest().user.userId }).';
 
 /**
  * The resolver, with what it gives checked: a principal without a user would be asked for nobody's sessions, and find everybody's.
  * @throws SessionsConfigurationError for a `userId` or a `workspaceId` that is no text (NST-24)
  */
 export function checkedPrincipals(resolve: PrincipalResolver): PrincipalResolver {
+  // A resolver of the application's knows why it finds nobody.
+  const hint = resolve === signedInUser ? new NobodyHint() : null;
   return async (context) => {
     const principal = await resolve(context);
-    if (principal === null || principal === undefined) return principal;
+    if (principal === null || principal === undefined) {
+      hint?.tell(context);
+      return principal;
+    }
     const { userId, workspaceId } = principal;
     // A text that is no name has no sessions.
     if (typeof userId !== 'string') throw wrongPrincipal('userId', 'must be a text.');
@@ -62,8 +74,8 @@ interface SignedInUser {
 }
 
 /** Leaving out what is no text would make one workspace of several. */
-function textOf(user: SignedInUser | null | undefined, field: 'id' | 'workspaceId'): string | undefined {
-  const value = user?.[field] ?? undefined;
+function textOf(user: SignedInUser, field: 'id' | 'workspaceId'): string | undefined {
+  const value = user[field] ?? undefined;
   if (value === undefined || typeof value === 'string') return value;
   throw new SessionsConfigurationError(
     `SessionsModule: The signed-in user's ${field} must be a text. Make it one, or map the user with the option principal.`,

@@ -6,6 +6,7 @@ export const rpcTransport: Transport = {
   subject: "a microservice's message",
   sessionAt: 'data:sessionId',
   turnAt: 'data:turnId',
+  userAt: null,
 
   parts: (host) => ({ data: host.switchToRpc().getData<unknown>() ?? {} }),
 

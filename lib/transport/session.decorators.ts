@@ -35,12 +35,15 @@ export function allowsAnonymous(reflector: Reflector, context: ExecutionContext)
   );
 }
 
-/** The session that `SessionGuard` found; `undefined` with `optional` when the request named none. */
+/**
+ * The session that `SessionGuard` found; `undefined` with `optional` when the request named none. A handler without the guard or
+ * without `@UseSession()` fails with a SessionsConfigurationError.
+ */
 export const CurrentSession = createParamDecorator((_: unknown, context: ExecutionContext): Session | undefined =>
-  sessionOf(context),
+  sessionOf(context, '@CurrentSession()'),
 );
 
-/** Its id. */
+/** Its id, by the same rules. */
 export const SessionId = createParamDecorator(
-  (_: unknown, context: ExecutionContext): string | undefined => sessionOf(context)?.id,
+  (_: unknown, context: ExecutionContext): string | undefined => sessionOf(context, '@SessionId()')?.id,
 );

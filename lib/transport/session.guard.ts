@@ -37,8 +37,10 @@ export class SessionGuard implements CanActivate {
     const source = options.from ?? transportOf(context).sessionAt;
     const sessionId = await this.sessionIdOf(context, source);
     if (sessionId === undefined) {
-      if (options.optional) return true;
-      throw new SessionIdMissingError(typeof source === 'function' ? 'where the application looks for it' : source);
+      if (!options.optional)
+        throw new SessionIdMissingError(typeof source === 'function' ? 'where the application looks for it' : source);
+      keepSession(context, null);
+      return true;
     }
     assertId(sessionId, 'sessionId');
     const session = await this.sessions.get(sessionId);

@@ -18,6 +18,9 @@ export interface Transport {
   /** What arrived, by kind of source. A kind that is left out, or `undefined`, does not exist here. */
   parts(host: ArgumentsHost): Readonly<Partial<Record<SourceKind, unknown>>>;
 
+  /** Where `user` looks, as hints name it; `null` where it looks nowhere. */
+  readonly userAt: string | null;
+
   /** What the application's authentication left where it can be found. Never of a payload: clients write those. */
   user(host: ArgumentsHost): unknown;
 

@@ -14,6 +14,7 @@ export const websocketTransport: Transport = {
   subject: 'a WebSocket message',
   sessionAt: 'data:sessionId',
   turnAt: 'data:turnId',
+  userAt: 'client.user or client.data.user',
 
   parts(host) {
     const { handshake } = clientOf(host);

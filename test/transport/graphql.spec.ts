@@ -33,6 +33,7 @@ class Talks {
   }
 
   @Query('quiet')
+  @UseSession({ optional: true })
   quiet(@SessionId() id: string | undefined): object {
     return { id };
   }

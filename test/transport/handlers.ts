@@ -77,8 +77,23 @@ export abstract class Handlers {
   }
 
   @Handler()
-  open(@CurrentSession() session: Session | undefined, @SessionId() id: string | undefined): Seen {
-    return seen(session, id);
+  open(): object {
+    return { open: true };
+  }
+
+  @Handler()
+  sessionOfNobody(@CurrentSession() session: Session): Seen {
+    return seen(session, undefined);
+  }
+
+  @Handler()
+  idOfNobody(@SessionId() id: string): Seen {
+    return seen(undefined, id);
+  }
+
+  @Handler()
+  stateOfNobody(@OrchestrationState() state: OrchestrationState | undefined): object {
+    return { state: state ?? null };
   }
 
   @Handler()
@@ -164,7 +179,7 @@ export class GatewayHandlers extends Handlers {
     // Of `ws`: nobody else keeps the upgrade request.
     client.handshake ??= request;
     const id = client.handshake?.headers['x-user-id'];
-    if (id !== undefined) (client.data ?? client).user = { id };
+    if (typeof id === 'string') (client.data ?? client).user = userOf(id);
   }
 }
 
@@ -179,6 +194,9 @@ export const SCHEMA = `
     optional: JSON
     anonymous: JSON
     open: JSON
+    sessionOfNobody: JSON
+    idOfNobody: JSON
+    stateOfNobody: JSON
     pair(talk: ID): JSON
     nowhere: JSON
     turn(turnId: ID): JSON
@@ -191,6 +209,11 @@ export const SCHEMA = `
     unguarded: JSON
   }
 `;
+
+/** As an application's authentication leaves it; with `sub:` before the name as some do, under another name than `id`. */
+export function userOf(id: string): object {
+  return id.startsWith('sub:') ? { sub: id } : { id };
+}
 
 interface Client {
   handshake?: { readonly headers: IncomingHttpHeaders };

@@ -158,7 +158,20 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ start, sessionAt,
     });
 
     it('NST-10 lets handlers without @UseSession pass, with no session', async () => {
-      expect(await ask('open', { sessionId: await annsSession() })).toEqual({ ok: { id: null, session: null } });
+      expect(await ask('open', { sessionId: await annsSession() })).toEqual({ ok: { open: true } });
+    });
+
+    it.each([
+      ['sessionOfNobody', '@CurrentSession()'],
+      ['idOfNobody', '@SessionId()'],
+      ['stateOfNobody', '@OrchestrationState()'],
+    ])('NST-13 %s, for which no guard looks, is told so where it asks for %s', async (handler, asked) => {
+      errors.length = 0;
+      const reply = await asAnn(handler, { sessionId: await annsSession() });
+      expect(reply).toMatchObject({ error: { statusCode: 500, code: 'CONFIGURATION' } });
+      expect(errors.join()).toContain(
+        `.${handler} asks for ${asked}, and no guard has looked for a session: it needs @UseSession()`,
+      );
     });
 
     it.each(['*', '../../etc/passwd', '__proto__', "' OR 1=1 --", 'a'.repeat(201)])(

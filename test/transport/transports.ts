@@ -11,7 +11,7 @@ import { type Principal } from 'nestjs-agent-sessions';
 import { firstValueFrom } from 'rxjs';
 import { io, type Socket } from 'socket.io-client';
 import { WebSocket } from 'ws';
-import { ControllerHandlers, GatewayHandlers, PairGuard, ResolverHandlers, SCHEMA } from './handlers.js';
+import { ControllerHandlers, GatewayHandlers, PairGuard, ResolverHandlers, SCHEMA, userOf } from './handlers.js';
 
 /** A message to a handler, in the way of the transport. */
 export interface Call {
@@ -39,6 +39,8 @@ export interface TestedTransport {
   readonly name: string;
   /** Where it looks for a session's id by default. */
   readonly sessionAt: string;
+  /** Where the default resolver looks for a user, as the log says it. */
+  readonly userAt: string;
   /** The default resolver finds nobody in it. */
   readonly principal?: (context: ExecutionContext) => Principal | null;
   readonly start: (metadata: ModuleMetadata) => Promise<Running>;
@@ -48,6 +50,7 @@ export const TRANSPORTS: readonly TestedTransport[] = [
   {
     name: 'HTTP',
     sessionAt: 'header:x-session-id',
+    userAt: 'no user at request.user.',
     start: async (metadata) => {
       const app = await application(metadata, { controllers: [ControllerHandlers] });
       const url = await listening(app);
@@ -65,6 +68,7 @@ export const TRANSPORTS: readonly TestedTransport[] = [
   {
     name: 'GraphQL',
     sessionAt: 'header:x-session-id',
+    userAt: 'no user at context.req.user or context.user.',
     start: async (metadata) => {
       const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, typeDefs: SCHEMA });
       const app = await application(metadata, { imports: [graphql], providers: [ResolverHandlers] });
@@ -83,6 +87,7 @@ export const TRANSPORTS: readonly TestedTransport[] = [
   {
     name: 'WebSocket, by Socket.IO',
     sessionAt: 'data:sessionId',
+    userAt: 'no user at client.user or client.data.user.',
     start: async (metadata) => {
       const app = await application(metadata, { providers: [GatewayHandlers] });
       app.useWebSocketAdapter(new IoAdapter(app));
@@ -109,6 +114,7 @@ export const TRANSPORTS: readonly TestedTransport[] = [
   {
     name: 'WebSocket, by ws',
     sessionAt: 'data:sessionId',
+    userAt: 'no user at client.user or client.data.user.',
     start: async (metadata) => {
       const app = await application(metadata, { providers: [GatewayHandlers] });
       app.useWebSocketAdapter(new WsAdapter(app));
@@ -125,6 +131,7 @@ export const TRANSPORTS: readonly TestedTransport[] = [
   {
     name: 'microservices, by TCP',
     sessionAt: 'data:sessionId',
+    userAt: 'only the option principal can tell',
     principal: (context) => {
       const { user } = context.switchToRpc().getData<{ user?: string }>();
       return user === undefined ? null : { userId: user };
@@ -198,7 +205,7 @@ async function application(metadata: ModuleMetadata, more: ModuleMetadata): Prom
   const app = module.createNestApplication({ logger: false });
   app.use((request: { headers: Record<string, string>; user?: object }, _: unknown, next: () => void) => {
     const { 'x-user-id': id } = request.headers;
-    if (id !== undefined) request.user = { id };
+    if (id !== undefined) request.user = userOf(id);
     next();
   });
   return app;

@@ -12,11 +12,14 @@ const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
  * @throws UnsupportedMediaTypeError, InvalidInputError
  */
 export function readBody<T extends object>(type: new () => T, { headers, body }: HttpRequest): T {
-  // A form could come from another site's page.
+  // A form, or a request without a body, could come from another site's page: only JSON makes a browser ask first.
   const media = headers['content-type'];
   if (media !== undefined && !/^application\/json\s*(;|$)/i.test(String(media))) throw new UnsupportedMediaTypeError();
   if (media === undefined || !isPlainObject(body) || isNoBody(headers, body)) {
-    throw new InvalidInputError('body', 'must be a JSON object; an empty one must come with its length.');
+    throw new InvalidInputError(
+      'body',
+      'must be a JSON object. Send at least {} with Content-Type: application/json and its Content-Length.',
+    );
   }
   assertPlain(body, 0);
   return checkInput(type, body, 'body');

@@ -1,0 +1,44 @@
+import 'reflect-metadata';
+import { memoryAdapter, SessionsModule, SessionStore } from 'nestjs-agent-sessions';
+import { capturingLogger } from '../support/capturing-logger.js';
+import { type Running, TRANSPORTS } from './transports.js';
+
+describe.each(TRANSPORTS)('where nobody is signed in, in $name', ({ name, start, userAt }) => {
+  const { lines, logger } = capturingLogger();
+  let running: Running;
+  let sessionId: string;
+
+  beforeAll(async () => {
+    // Of every transport the default resolver.
+    running = await start({ imports: [SessionsModule.forRoot({ adapter: memoryAdapter(), sweep: false })] });
+    running.app.useLogger(logger);
+    ({ id: sessionId } = await running.app.get(SessionStore).create({ userId: 'ann' }));
+  });
+
+  afterAll(() => running.close());
+
+  it('NST-11 the log says once which guard is to come first; where anybody may, it says nothing', async () => {
+    expect(await running.ask('anonymous', { sessionId })).toMatchObject({ ok: { id: sessionId } });
+    expect(lines).toEqual([]);
+
+    for (let time = 0; time < 2; time += 1) {
+      expect(await running.ask('chat', { sessionId })).toMatchObject({ error: { code: 'UNAUTHENTICATED' } });
+    }
+    expect(lines).toEqual([expect.stringMatching(/^warn \w+Handlers\.chat refused a request: nobody is signed in\. /)]);
+    expect(lines[0]).toContain(userAt);
+  });
+
+  // Of a microservice's sender the default resolver knows nothing.
+  (name.startsWith('microservices') ? it.skip : it)(
+    'NST-11 a user without an id is the mistake of the application, not of the client',
+    async () => {
+      lines.length = 0;
+      const reply = await running.ask('chat', { sessionId, user: 'sub:ann' });
+      expect(reply).toMatchObject({ error: { statusCode: 500, code: 'CONFIGURATION' } });
+      expect(lines).toEqual([
+        expect.stringContaining('The signed-in user has no id. Map the user with the option principal, for example:'),
+      ]);
+      expect(lines[0]).not.toContain('sub:ann');
+    },
+  );
+});

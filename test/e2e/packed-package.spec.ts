@@ -1,20 +1,41 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { linksOf, readPage } from '../docs/pages.js';
 import { temporaryFolder } from '../support/stores.js';
 
 /** What a user gets from the registry, in an application that has nothing else of this checkout. */
 describe('the packed package', () => {
   const folder = temporaryFolder();
   let tarball: string;
+  let packedFiles: string[];
 
   beforeAll(() => {
     // The suite's pretest has built what is packed.
     const [packed] = JSON.parse(npm(process.cwd(), 'pack', '--json', '--pack-destination', folder)) as {
       filename: string;
+      files: { path: string }[];
     }[];
     tarball = join(folder, packed.filename);
+    packedFiles = packed.files.map(({ path }) => path);
   }, 60_000);
+
+  it('DOC has the pages, the samples and the charts, and every link between them leads somewhere', () => {
+    const pages = packedFiles.filter((path) => path.endsWith('.md'));
+    expect(pages).toEqual(expect.arrayContaining(['README.md', 'docs/turns.md', 'sample/01-support-desk/README.md']));
+    const isPacked = (path: string): boolean =>
+      packedFiles.some((each) => each === path || each.startsWith(`${path.replace(/\/$/, '')}/`));
+    // What proves a page is in the repository alone.
+    const isProof = (path: string): boolean => /^(test|lib)\//.test(path);
+
+    const dead = pages.flatMap((page) =>
+      linksOf(readPage(page))
+        .filter(({ path }) => path !== null && !isProof(path) && !isPacked(path))
+        .map(({ line, path }) => `${page}:${line} ${path}`),
+    );
+    expect(dead).toEqual([]);
+    expect(packedFiles.filter((path) => /^(test|lib|bench)\//.test(path) && !/\.(md|svg)$/.test(path))).toEqual([]);
+  });
 
   it('NST-04 works in an empty Nest 12 application', () => {
     const application = install('nest-12', { type: 'module' }, { nest: '^12', schedule: '^12' });

@@ -4,7 +4,7 @@ import { type Browser, type BrowserContext, type BrowserContextOptions, chromium
 import { eventually } from '../support/eventually.js';
 import { SampleProcess } from '../support/sample-process.js';
 import { findChromium } from '../support/services/chromium.js';
-import { temporaryFolder } from '../support/stores.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 import { ChatPage } from './chat-page.js';
 
 const POLICY = 'What is your policy?';
@@ -114,18 +114,23 @@ describe('the chat page of the support desk', () => {
     ]);
   }, 60_000);
 
-  it('TRN-05 a message whose acceptance was not heard of is sent again, and is one turn', async () => {
+  it('TRN-05 a message whose acceptance was not heard of is sent again, also by the page when it is loaded again, and is one turn', async () => {
     const chat = await visit();
-    await chat.page.route('**/turns/submit', async (route) => {
+    const submits = '**/turns/submit';
+    await chat.page.route(submits, async (route) => {
       await route.fetch();
       await route.abort();
     });
     await chat.say('Where is order 7?');
     await chat.sees('Order 7 is shipped.');
-    await chat.page.unroute('**/turns/submit');
-    await eventually(async () => (await chat.page.evaluate('sessionStorage.outbox')) === '[]');
+    await chat.page.unroute(submits);
+    await chat.page.route(submits, (route) => route.abort());
     await chat.say('Where is order 9?');
+    await chat.page.reload();
+    await chat.sees('Where is order 9?');
+    await chat.page.unroute(submits);
     await chat.sees('Order 9 is being packed.');
+    await eventually(async () => (await chat.page.evaluate('sessionStorage.outbox')) === '[]');
 
     expect((await chat.overview()).turns).toHaveLength(2);
     expect(await chat.lines()).toHaveLength(4);

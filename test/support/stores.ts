@@ -1,28 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { memoryAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { adapterOf, type StoreOptions } from './connections.js';
 import { TEST_SERVERS, type TestServer } from './servers.js';
+import { temporaryFolder } from './temporary-folder.js';
 
-export { adapterOf, type StoreOptions };
-
-const folders: string[] = [];
-
-/** A worker of jest runs many test files, and ends without telling them. */
-afterAll(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
-
-/** A folder that is removed after the file's last test. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'agent-sessions-'));
-  folders.push(folder);
-  return folder;
-}
+export { adapterOf, type StoreOptions, temporaryFolder };
 
 export function sqliteAdapter(file?: string): SessionsAdapter {
   return typeormAdapter(sqliteOptions(file));

@@ -4,7 +4,7 @@ const NO_SESSION = ['SESSION_ID_MISSING', 'SESSION_NOT_FOUND', 'SESSION_STATE'];
 
 /** What the server knows of the conversation, with the turns after a position. Begins one where there is none. */
 export async function overview(after) {
-  const path = `overview?after=${after}`;
+  const path = `overview?after=${after}&limit=500`;
   try {
     return await ask(path);
   } catch (error) {

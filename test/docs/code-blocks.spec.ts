@@ -47,6 +47,7 @@ describe('the code blocks of the pages', () => {
     for (const { text } of blocksOf('typescript').filter((block) => block.page === page)) {
       const { diagnostics } = ts.transpileModule(text, { reportDiagnostics: true });
       expect(diagnostics).toEqual([]);
+      expect(text).not.toContain('nestjs-agent-sessions');
     }
   });
 

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { Must, MustBeInteger, MustBeName, Optional, validateInput } from './common/check-input.js';
+import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional, validateInput } from './common/check-input.js';
 import { traceOf } from './common/error-trace.js';
 import { SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { SessionsConfigurationError } from './common/sessions.error.js';
@@ -31,7 +31,7 @@ import { memoryAdapter } from './store/memory/memory-adapter.js';
 export class CleanupOptions {
   /** Default true. */
   @Optional()
-  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  @MustBeBoolean()
   enabled?: boolean;
 
   /** Milliseconds between two runs. Default 300,000 (five minutes). */

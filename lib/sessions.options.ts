@@ -1,6 +1,6 @@
 import { type FactoryProvider, type ModuleMetadata, type Type } from '@nestjs/common';
 import { Allow } from 'class-validator';
-import { Must, MustBeInteger, Optional } from './common/check-input.js';
+import { Must, MustBeBoolean, MustBeInteger, Optional } from './common/check-input.js';
 import { type IdGenerator } from './common/ids.js';
 import { type OrchestrationOptions } from './orchestration/orchestration.options.js';
 import { type SweepOptions } from './maintenance/sweep.options.js';
@@ -55,7 +55,7 @@ export class SessionsModuleOptions {
 
   /** Whether spans and metrics are told to OpenTelemetry, where `@opentelemetry/api` is installed. Default true. */
   @Optional()
-  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  @MustBeBoolean()
   telemetry?: boolean;
 
   /** Who keeps a surface that two sessions of a user want: `move` (default) it, `reject` the second, or `share` it. */

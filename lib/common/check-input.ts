@@ -65,10 +65,14 @@ export const MustBeTime = (): PropertyDecorator =>
 
 /** An integer within bounds, both included. */
 export const MustBeInteger = (min: number, max: number): PropertyDecorator =>
-  Must(
-    (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
-    `must be an integer from ${min} to ${max}.`,
-  );
+  Must((value) => isIntegerWithin(value, min, max), `must be an integer from ${min} to ${max}.`);
+
+export const MustBeBoolean = (): PropertyDecorator => Must((value) => typeof value === 'boolean', 'must be a boolean.');
+
+/** Both bounds are included. */
+export function isIntegerWithin(value: unknown, min: number, max: number): value is number {
+  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+}
 
 function toProblem(error: ValidationError, parent: string): InputProblem {
   const path = parent === '' ? error.property : `${parent}.${error.property}`;

@@ -1,3 +1,5 @@
+import { isIntegerWithin } from './check-input.js';
+
 /** A hundred years. */
 export const MAX_SECONDS = 3_153_600_000;
 /** What seconds may be. */
@@ -5,7 +7,7 @@ export const SECONDS_RULE = `must be an integer from 1 to ${MAX_SECONDS}.`;
 export const SECONDS_OR_NEVER_RULE = `must be never, or an integer from 1 to ${MAX_SECONDS}.`;
 
 export function isSeconds(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_SECONDS;
+  return isIntegerWithin(value, 1, MAX_SECONDS);
 }
 
 /** A number of seconds, or its digits as text; null for anything else. */

@@ -1,3 +1,4 @@
+import { isIntegerWithin } from '../common/check-input.js';
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type WindowShape } from './window.js';
@@ -33,14 +34,19 @@ export function toHistoryWindow(orchestrator: string, option: HistoryWindowOptio
   for (const field of Object.keys(given as object)) {
     check(['router', 'agents', 'loadLimit'].includes(field), '', option, 'a window, or { router, agents, loadLimit }');
   }
-  check(isWithin(loadLimit, 1, MAX_MESSAGES), '.loadLimit', loadLimit, `an integer from 1 to ${MAX_MESSAGES}`);
+  check(isIntegerWithin(loadLimit, 1, MAX_MESSAGES), '.loadLimit', loadLimit, `an integer from 1 to ${MAX_MESSAGES}`);
   for (const [role, shape] of Object.entries({ agents, router })) {
     const field = `.${role}`;
     if (isTokenWindow(shape)) {
-      check(isWithin(shape.maxTokens, 1, MAX_TOKENS), `${field}.maxTokens`, shape.maxTokens, 'an integer of 1 or more');
+      check(
+        isIntegerWithin(shape.maxTokens, 1, MAX_TOKENS),
+        `${field}.maxTokens`,
+        shape.maxTokens,
+        'an integer of 1 or more',
+      );
     } else if (typeof shape !== 'function') {
       const rule = `an integer from 0 to ${MAX_MESSAGES}, { maxTokens }, or a function of the conversation`;
-      check(isWithin(shape, 0, MAX_MESSAGES), field, shape, rule);
+      check(isIntegerWithin(shape, 0, MAX_MESSAGES), field, shape, rule);
     }
   }
   return { router, agents, loadLimit };
@@ -63,8 +69,4 @@ function isWindows(option: HistoryWindowOption): option is HistoryWindow {
 
 function isTokenWindow(shape: unknown): shape is { readonly maxTokens: number } {
   return isPlainObject(shape) && Object.keys(shape).join() === 'maxTokens';
-}
-
-function isWithin(value: unknown, min: number, max: number): boolean {
-  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }

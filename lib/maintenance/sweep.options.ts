@@ -1,5 +1,5 @@
 import { CronTime } from 'cron';
-import { Must, MustBeInteger, Optional } from '../common/check-input.js';
+import { Must, MustBeBoolean, MustBeInteger, Optional } from '../common/check-input.js';
 import { isSeconds, MAX_SECONDS } from '../common/seconds.js';
 
 /** When idle sessions are suspended, expire, and are deleted. */
@@ -11,7 +11,7 @@ export class SweepOptions {
 
   /** Default true. */
   @Optional()
-  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  @MustBeBoolean()
   enabled?: boolean;
 
   /** Idle seconds after which suspended and never used sessions expire. Default: never. */

@@ -1,5 +1,5 @@
 import { Allow, Equals } from 'class-validator';
-import { Must, MustBeInteger, MustBeName, Optional, validateInput } from '../common/check-input.js';
+import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional, validateInput } from '../common/check-input.js';
 import { isName } from '../common/ids.js';
 import { type ConditionType, type OrchestrationStep, type SequenceItem } from './orchestration-config.js';
 import { TOOL_HISTORY } from './orchestration-state.js';
@@ -28,7 +28,7 @@ class StepInput {
   description?: string;
 
   @Optional()
-  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  @MustBeBoolean()
   isDefault?: boolean;
 
   @Optional()

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { isName } from '../common/ids.js';
 import { deepFreeze, toJson } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { sha256 } from '../common/sha-256.js';
 import { assertSteps } from './check-steps.js';
 import { type OnViolation, type OrchestrationConfig, type OrchestrationStep } from './orchestration-config.js';
 import { type StepPlan } from './step-plan.js';
@@ -39,7 +39,7 @@ export function defineStepPlan({ agent, ...config }: StepPlanConfig): StepPlan {
   const copy = toJson(steps, 'steps') as unknown as readonly OrchestrationStep[];
   const plan = deepFreeze({
     agent,
-    signature: createHash('sha256').update(JSON.stringify(copy)).digest('hex'),
+    signature: sha256(JSON.stringify(copy)),
     steps: copy,
     onViolation,
     ...(tokenBudget === undefined ? {} : { tokenBudget }),

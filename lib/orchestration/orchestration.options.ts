@@ -1,4 +1,4 @@
-import { Must, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
+import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 import { SECONDS_OR_NEVER_RULE, toSeconds } from '../common/seconds.js';
 
 /** What may be said of them, with Nest and without. */
@@ -31,6 +31,6 @@ export class OrchestrationOptions extends OrchestrationStateOptions {
 
   /** Whether the sweep removes states beyond `maxSessions`; what has expired goes in any case. Default true. */
   @Optional()
-  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  @MustBeBoolean()
   cleanup?: boolean;
 }

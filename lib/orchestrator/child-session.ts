@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { sha256 } from '../common/sha-256.js';
 import { SessionConflictError } from '../session/session.errors.js';
 import { type Session } from '../session/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
@@ -82,6 +82,6 @@ export function isChildSession({ metadata }: Session): boolean {
 export function childId(parent: string, name: string): string {
   const id = `${parent}/${name}`;
   if (id.length <= MAX_ID) return id;
-  const hash = createHash('sha256').update(id).digest('hex');
+  const hash = sha256(id);
   return `${id.slice(0, MAX_ID - hash.length - 1)}~${hash}`;
 }

@@ -1,34 +1,50 @@
 import { assertId } from '../common/ids.js';
+import { isPlainObject } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
+import { type CompactionResult } from '../conversation/compaction-run.js';
 import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
 import { SessionNotFoundError } from '../session/session.errors.js';
 import { type SessionStore } from '../session/session-store.service.js';
-import { type OrchestratorCommands } from './orchestrator-commands.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 
-/**
- * `handle.command('compact', { sessionId })` compacts the session's conversation now, by the orchestrator's policy, and
- * `handle.command('restore', { sessionId })` takes the latest compaction back (BOT-45, BOT-43).
- */
-export function registerConversationCommands(
-  commands: OrchestratorCommands,
-  compactor: ConversationCompactor,
-  registry: OrchestratorRegistry,
-  sessions: SessionStore,
-): void {
-  const sessionOf = async ({ sessionId, ...unknown }: Readonly<Record<string, unknown>>): Promise<string> => {
-    const [stranger] = Object.keys(unknown);
-    if (stranger !== undefined) throw new InvalidInputError(`args.${stranger}`, 'is not a known key.');
-    assertId(sessionId, 'args.sessionId');
-    if (!(await sessions.get(sessionId))) throw new SessionNotFoundError(sessionId);
-    return sessionId;
-  };
-  commands.register('compact', async (orchestrator, args) => {
-    const policy = registry.get(orchestrator)?.compaction;
+type Args = Readonly<Record<string, unknown>>;
+
+/** What `handle.command(name, { sessionId })` does about a session's conversation (BOT-01). */
+export class ConversationCommands {
+  constructor(
+    private readonly compactor: ConversationCompactor,
+    private readonly registry: OrchestratorRegistry,
+    private readonly sessions: SessionStore,
+  ) {}
+
+  /** @throws InvalidInputError for an unknown name; what the command throws */
+  async run(orchestrator: string, name: string, args: unknown): Promise<unknown> {
+    if (name !== 'compact' && name !== 'restore') {
+      throw new InvalidInputError('command', `${JSON.stringify(name)} is unknown; known are: compact, restore.`);
+    }
+    if (!isPlainObject(args)) throw new InvalidInputError('args', 'must be an object.');
+    return name === 'compact' ? this.compact(orchestrator, args) : this.restore(args);
+  }
+
+  /** Compacts the conversation now, by the orchestrator's policy (BOT-45). */
+  private async compact(orchestrator: string, args: Args): Promise<CompactionResult> {
+    const policy = this.registry.get(orchestrator)?.compaction;
     if (!policy) {
       throw new InvalidInputError('command', `compact needs a compaction policy, which ${orchestrator} does not have.`);
     }
-    return compactor.compact({ sessionId: await sessionOf(args), orchestrator, policy });
-  });
-  commands.register('restore', async (_, args) => compactor.restore(await sessionOf(args)));
+    return this.compactor.compact({ sessionId: await this.sessionOf(args), orchestrator, policy });
+  }
+
+  /** Takes the latest compaction back (BOT-43). */
+  private async restore(args: Args): Promise<{ readonly through: number } | null> {
+    return this.compactor.restore(await this.sessionOf(args));
+  }
+
+  private async sessionOf({ sessionId, ...unknown }: Args): Promise<string> {
+    const [stranger] = Object.keys(unknown);
+    if (stranger !== undefined) throw new InvalidInputError(`args.${stranger}`, 'is not a known key.');
+    assertId(sessionId, 'args.sessionId');
+    if (!(await this.sessions.get(sessionId))) throw new SessionNotFoundError(sessionId);
+    return sessionId;
+  }
 }

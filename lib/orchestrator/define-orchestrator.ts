@@ -1,3 +1,4 @@
+import { isIntegerWithin } from '../common/check-input.js';
 import { hasMethods } from '../common/has-methods.js';
 import { isName } from '../common/ids.js';
 import { isPlainObject } from '../common/json.js';
@@ -50,11 +51,11 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   const { initialState = (): State => ({}) as State, keepCheckpoints = 100, maxStateBytes = 262_144 } = config;
   check(typeof initialState === 'function', 'initialState', 'must be a function that returns the first state.');
   check(
-    keepCheckpoints === 'all' || isWithin(keepCheckpoints, 1, 1_000_000),
+    keepCheckpoints === 'all' || isIntegerWithin(keepCheckpoints, 1, 1_000_000),
     'keepCheckpoints',
     "must be an integer of 1 or more, or 'all'.",
   );
-  check(isWithin(maxStateBytes, 2, 16_777_216), 'maxStateBytes', 'must be an integer from 2 to 16777216.');
+  check(isIntegerWithin(maxStateBytes, 2, 16_777_216), 'maxStateBytes', 'must be an integer from 2 to 16777216.');
   const { route, routing } = routeOf(config, [...intents.keys()]);
   const plan = planOf(config);
   const historyWindow = toHistoryWindow(name, config.historyWindow);
@@ -143,7 +144,7 @@ function loopOf<State>(
     check(iterate || value === undefined, field, 'has a meaning only with iterate: true.');
   }
   check(
-    maxIterations === undefined || isWithin(maxIterations, 1, 1000),
+    maxIterations === undefined || isIntegerWithin(maxIterations, 1, 1000),
     'maxIterations',
     'must be an integer from 1 to 1000.',
   );
@@ -195,8 +196,4 @@ function routeOf<State>(
     );
   }
   return { route: () => only, routing: 'single' };
-}
-
-function isWithin(value: unknown, min: number, max: number): boolean {
-  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }

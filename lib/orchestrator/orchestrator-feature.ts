@@ -8,7 +8,7 @@ import { SessionStore } from '../session/session-store.service.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { getOrchestratorToken, type OrchestratorRef, orchestratorName } from './orchestrator.decorators.js';
-import { OrchestratorCommands } from './orchestrator-commands.js';
+import { ConversationCommands } from './conversation-commands.js';
 import { OrchestratorEvents } from './orchestrator-events.js';
 import { OrchestratorHandle } from './orchestrator-handle.js';
 import { type OrchestratorPlace } from './orchestrator-place.js';
@@ -46,7 +46,7 @@ export function handleProvider(orchestrator: OrchestratorRef): FactoryProvider<O
 function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
   const turns = findProvider(moduleRef, TurnService);
   const sessions = findProvider(moduleRef, SessionStore);
-  const commands = findProvider(moduleRef, OrchestratorCommands);
+  const commands = findProvider(moduleRef, ConversationCommands);
   const timeTravel = findProvider(moduleRef, TimeTravel);
   if (!turns || !sessions || !commands || !timeTravel) {
     throw homeless(name);

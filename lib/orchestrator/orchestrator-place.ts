@@ -1,6 +1,6 @@
 import { type SessionStore } from '../session/session-store.service.js';
 import { type TurnService } from '../turn/turn.service.js';
-import { type OrchestratorCommands } from './orchestrator-commands.js';
+import { type ConversationCommands } from './conversation-commands.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type TimeTravel } from './time-travel.js';
 
@@ -9,6 +9,6 @@ export interface OrchestratorPlace {
   readonly definition: OrchestratorDefinition;
   readonly turns: TurnService;
   readonly sessions: SessionStore;
-  readonly commands: OrchestratorCommands;
+  readonly commands: ConversationCommands;
   readonly timeTravel: TimeTravel;
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { sha256 } from '../common/sha-256.js';
 import { schemaShape, type StateSchema } from './state-schema.js';
 
 /** What an orchestrator's signature is made of: its structure, neither its code nor the size of its windows (BOT-22). */
@@ -40,5 +40,5 @@ export function signatureOf(shape: OrchestratorShape): string {
     state: schemaShape(stateSchema),
     windows,
   });
-  return createHash('sha256').update(canonical).digest('hex');
+  return sha256(canonical);
 }

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { checkInput, Must, Optional } from '../common/check-input.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
+import { sha256 } from '../common/sha-256.js';
 import { TurnStoppedError } from '../turn/turn-stopped.error.js';
 import { TurnTimeoutError } from '../turn/turn.errors.js';
 import { type TurnResult } from '../turn/turn-result.js';
@@ -137,7 +137,5 @@ function isAttemptedAgain({ reason }: AbortSignal): boolean {
 }
 
 function hashOf(turnId: string, toolCallId: string): string {
-  return createHash('sha256')
-    .update(JSON.stringify([turnId, toolCallId]))
-    .digest('hex');
+  return sha256(JSON.stringify([turnId, toolCallId]));
 }

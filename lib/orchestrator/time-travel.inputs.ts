@@ -1,5 +1,5 @@
 import { Allow } from 'class-validator';
-import { MustBeInteger, MustBeName, Must, Optional } from '../common/check-input.js';
+import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 import { ID_RULE, isId } from '../common/ids.js';
 import { WHEN_BUSY, type WhenBusy } from '../turn/turn.js';
 
@@ -25,7 +25,7 @@ class CommandWait {
 
   /** Adopt the orchestrator's present shape, although the checkpoint to go on from was written by another. Default false. */
   @Optional()
-  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  @MustBeBoolean()
   force?: boolean;
 }
 

@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { checkpointAt } from '../checkpoint/checkpoint-at.js';
 import { type CheckpointStore } from '../checkpoint/checkpoint.store.js';
 import { type Checkpoint } from '../checkpoint/checkpoint.js';
 import { checkInput } from '../common/check-input.js';
 import { assertId } from '../common/ids.js';
+import { sha256 } from '../common/sha-256.js';
 import { SessionConflictError, SessionNotFoundError } from '../session/session.errors.js';
 import { type Session } from '../session/session.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';
@@ -87,5 +87,5 @@ function toEntry(checkpoint: Checkpoint): HistoryEntry {
 }
 
 function forkId(...fork: readonly (string | number | undefined)[]): string {
-  return createHash('sha256').update(JSON.stringify(fork)).digest('hex').slice(0, 32);
+  return sha256(JSON.stringify(fork)).slice(0, 32);
 }

@@ -1,5 +1,5 @@
 import { Allow } from 'class-validator';
-import { Must, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
+import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 import { ID_RULE, isId } from '../common/ids.js';
 import { isPlainObject, type JsonObject, stringifyWithin, toJson, toJsonObject } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
@@ -63,7 +63,7 @@ export class SubmitOptions {
 
   /** Adopt the orchestrator's present shape although the last checkpoint was written by another. Default false. */
   @Optional()
-  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  @MustBeBoolean()
   force?: boolean;
 
   /** The same key with the same input gives the same turn (TRN-05). Default: no key, each call is a turn. */

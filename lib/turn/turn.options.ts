@@ -1,5 +1,5 @@
 import { Allow } from 'class-validator';
-import { Must, MustBeInteger, Optional } from '../common/check-input.js';
+import { isIntegerWithin, Must, MustBeInteger, Optional } from '../common/check-input.js';
 import { MAX_SECONDS } from '../common/seconds.js';
 import { isTurnQueue, type TurnQueue } from './turn-queue.js';
 import { WHEN_BUSY, type WhenBusy } from './turn.js';
@@ -113,15 +113,14 @@ export class TurnsOptions {
    * signal does not count. `false`: no limit. Default 900,000 (15 minutes).
    */
   @Optional()
-  @Must((value) => value === false || isMs(value), `must be false or an integer from 1 to ${MAX_MS}.`)
+  @Must(
+    (value) => value === false || isIntegerWithin(value, 1, MAX_MS),
+    `must be false or an integer from 1 to ${MAX_MS}.`,
+  )
   timeoutMs?: number | false;
 
   /** Milliseconds that running turns get to finish when the application stops. Default 10,000. */
   @Optional()
   @MustBeInteger(0, 3_600_000)
   shutdownGraceMs?: number;
-}
-
-function isMs(value: unknown): boolean {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_MS;
 }

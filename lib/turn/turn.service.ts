@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { type Observable } from 'rxjs';
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
 import { stringifyWithin, toJson, toJsonObject } from '../common/json.js';
+import { sha256 } from '../common/sha-256.js';
 import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
 import { observeSubmit } from '../telemetry/observe-turn.js';
 import { LaneService } from './lane.service.js';
@@ -340,7 +340,5 @@ function checkedId(turnId: string): string {
 
 /** Tells whether an idempotency key comes back with the same message. */
 function hashOf(orchestrator: string, input: TurnInput): string {
-  return createHash('sha256')
-    .update(JSON.stringify([orchestrator, input]))
-    .digest('hex');
+  return sha256(JSON.stringify([orchestrator, input]));
 }

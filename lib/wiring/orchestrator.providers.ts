@@ -8,8 +8,7 @@ import { ConversationHeads } from '../conversation/conversation-heads.js';
 import { MessageTokens } from '../conversation/message-tokens.js';
 import { OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { StepPredicates } from '../orchestration/step-predicates.js';
-import { registerConversationCommands } from '../orchestrator/conversation-commands.js';
-import { OrchestratorCommands } from '../orchestrator/orchestrator-commands.js';
+import { ConversationCommands } from '../orchestrator/conversation-commands.js';
 import { OrchestratorEvents } from '../orchestrator/orchestrator-events.js';
 import { OrchestratorRunner } from '../orchestrator/orchestrator-runner.js';
 import { OrchestratorExplorer } from '../orchestrator/orchestrator.explorer.js';
@@ -56,7 +55,7 @@ export const ORCHESTRATOR_PROVIDERS: Provider[] = [
     ],
     runnerOf,
   ),
-  provide(OrchestratorCommands, [ConversationCompactor, OrchestratorRegistry, SessionStore], commandsOf),
+  provideClass(ConversationCommands, [ConversationCompactor, OrchestratorRegistry, SessionStore]),
   provideClass(TimeTravel, [TurnService, SessionStore, CheckpointStore]),
 ];
 
@@ -87,14 +86,4 @@ function runnerOf(
     commands: new TurnCommands(checkpoints, conversations, new ConversationHeads(state), agents),
     background: new BackgroundWork(),
   });
-}
-
-function commandsOf(
-  compactor: ConversationCompactor,
-  registry: OrchestratorRegistry,
-  sessions: SessionStore,
-): OrchestratorCommands {
-  const commands = new OrchestratorCommands();
-  registerConversationCommands(commands, compactor, registry, sessions);
-  return commands;
 }

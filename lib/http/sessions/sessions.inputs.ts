@@ -1,4 +1,4 @@
-import { Must, MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
+import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
 import { isId } from '../../common/ids.js';
 import { isPlainObject } from '../../common/json.js';
 import { MustBeStates } from '../../session/session.inputs.js';
@@ -49,6 +49,6 @@ export class ListSessionsQuery {
 export class RevokeSessionsBody {
   /** All but the one that the request names. Default false. */
   @Optional()
-  @Must((value) => typeof value === 'boolean', 'must be a boolean.')
+  @MustBeBoolean()
   exceptCurrent?: boolean;
 }

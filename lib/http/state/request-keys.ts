@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../../common/error-trace.js';
 import { mintId } from '../../common/ids.js';
 import { type JsonObject, type JsonValue, toJsonObject } from '../../common/json.js';
+import { sha256 } from '../../common/sha-256.js';
 import { type StateOperationResult } from '../../state/state-report.js';
 import { type DocumentStore, type StateAddress } from '../../state/state.store.js';
 import { type Principal } from '../../transport/principal.js';
@@ -157,7 +157,7 @@ export class RequestKeys {
 }
 
 function hash(value: JsonValue): string {
-  return createHash('sha256').update(JSON.stringify(value)).digest('hex');
+  return sha256(JSON.stringify(value));
 }
 
 /** With the keys of its objects in order. */

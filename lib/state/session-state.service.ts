@@ -1,11 +1,8 @@
-import { HttpStatus, Logger, type Type } from '@nestjs/common';
+import { type Type } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
-import { isFaultCode, statusOfCode } from '../common/error-status.js';
-import { traceOf } from '../common/error-trace.js';
 import { assertId } from '../common/ids.js';
 import { type JsonValue, toJson, toJsonObject } from '../common/json.js';
-import { hashed } from '../common/log-id.js';
-import { InvalidInputError, SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
+import { InvalidInputError } from '../common/sessions.error.js';
 import { type SessionsAdapter } from '../sessions.adapter.js';
 import { type ConversationState } from './conversation-state.js';
 import { lazily } from '../common/nest-providers.js';
@@ -20,23 +17,14 @@ import {
   type StateModule,
   type StateModuleName,
 } from './state-module.js';
-import { InvalidCursorError } from './state-data.js';
 import { type StateModules } from './state-modules.js';
-import {
-  type StateData,
-  type StateOperation,
-  type StateOperationResult,
-  type StateStoreError,
-  type StateStoreReport,
-} from './state-report.js';
-import { CompactStateRequest, DescribeStateRequest, ResetStateRequest, type StateRequest } from './state-request.js';
+import { type Findings, StateOperations } from './state-operations.js';
+import { type StateData, type StateOperationResult } from './state-report.js';
+import { CompactStateRequest, DescribeStateRequest, ResetStateRequest } from './state-request.js';
 import { StateModuleDisabledError } from './state.errors.js';
 import { type StateCleared } from './state.store.js';
 import { type TaskStates } from './task-states.js';
 import { type ToolState } from './tool-state.js';
-
-/** What the store itself says is not for everybody. */
-const UNAVAILABLE = 'The store is not available at the moment. Try again.';
 
 /** What of an item of a module a description may show. */
 export type StateRedactor = (item: JsonValue, of: { readonly store: string; readonly sessionId: string }) => JsonValue;
@@ -63,16 +51,6 @@ export interface ExportedState {
   readonly item: JsonValue;
 }
 
-interface ModuleCall {
-  readonly operation: StateOperation;
-  /** The module's name. */
-  readonly store: string;
-  readonly sessionId: string | undefined;
-}
-
-/** What a report says besides who it is of. */
-type Findings = Partial<Omit<StateStoreReport, 'name' | 'enabled'>>;
-
 /**
  * What is kept per session besides its checkpoints, by module: to use it, to look into it, to clear it and to make it shorter
  * (STA-10). Whom it is of is for the caller to check.
@@ -81,10 +59,12 @@ type Findings = Partial<Omit<StateStoreReport, 'name' | 'enabled'>>;
  * the others are done all the same.
  */
 export class SessionStateService {
-  private readonly logger = new Logger(SessionStateService.name);
+  private readonly operations: StateOperations;
 
   /** @hidden */
-  constructor(private readonly parts: SessionStateParts) {}
+  constructor(private readonly parts: SessionStateParts) {
+    this.operations = new StateOperations(parts.modules);
+  }
 
   /** @throws StateModuleDisabledError */
   get conversation(): ConversationState {
@@ -120,7 +100,7 @@ export class SessionStateService {
     refuse(after !== undefined && !includeData, 'after', 'needs includeData.');
     refuse(after !== undefined && stores?.length !== 1, 'after', 'needs exactly one name in stores.');
     const page = includeData ? { limit: limit ?? 50, ...(after === undefined ? {} : { after }) } : undefined;
-    return this.operate('describe', asked, (name, module) =>
+    return this.operations.run('describe', asked, (name, module) =>
       sessionId === undefined ? {} : this.described(name, module, sessionId, page),
     );
   }
@@ -135,20 +115,23 @@ export class SessionStateService {
     refuse(sessionId === undefined && !all, 'sessionId', 'is missing; all: true is for every session.');
     refuse(sessionId !== undefined && all, 'all', 'is for every session, and there is a sessionId.');
     if (dryRun) {
-      return this.operate('reset', asked, async (name, module) => {
+      return this.operations.run('reset', asked, async (name, module) => {
         if (sessionId === undefined) return {};
         const found = await this.described(name, module, sessionId, undefined);
         return { ...found, metadata: { ...found.metadata, wouldClear: found.exists ?? false } };
       });
     }
     const clear = lazily(() => this.clear(sessionId, stores));
-    return this.operate('reset', asked, async (name) => {
+    return this.operations.run('reset', asked, async (name) => {
       const own = this.parts.modules.ownModule(name);
       if (!own) {
         const { cleared, failure } = await clear();
         const found = clearedOf(name, cleared, sessionId !== undefined);
         if (failure === undefined) return found;
-        return { ...found, error: this.toStoreError({ operation: 'reset', store: name, sessionId }, failure) };
+        return {
+          ...found,
+          error: this.operations.toStoreError({ operation: 'reset', store: name, sessionId }, failure),
+        };
       }
       const { cleared: done, metadata = {} } = await own.reset(sessionId ?? null);
       const exists = sessionId === undefined ? {} : { exists: done };
@@ -161,7 +144,7 @@ export class SessionStateService {
     const asked = checkInput(CompactStateRequest, request, 'request');
     const { sessionId, stores: _, metadata: __, dryRun = false, ...options } = asked;
     refuse(sessionId === undefined, 'sessionId', 'is missing.');
-    return this.operate('compact', asked, async (_name, module) => {
+    return this.operations.run('compact', asked, async (_name, module) => {
       if (!module.compact) return { metadata: { compactable: false } };
       const found = await module.compact(sessionId!, { ...options, dryRun });
       return { ...countedIn(found), compacted: found.compacted };
@@ -216,65 +199,6 @@ export class SessionStateService {
     if (names.length === 0) return { cleared: { documents: {}, messages: 0 } };
     if (sessionId === undefined) return resetAllSessions(ports, names);
     return { cleared: await resetSession(ports, sessionId, names) };
-  }
-
-  /** Does something with each module that is asked for. */
-  private async operate(
-    operation: StateOperation,
-    { sessionId, stores, metadata = {} }: StateRequest,
-    visit: (name: string, module: StateInspection) => Findings | Promise<Findings>,
-  ): Promise<StateOperationResult> {
-    const { modules } = this.parts;
-    const echo = toJsonObject(metadata, 'request.metadata');
-    const enabled = modules.names();
-    const asked = stores === undefined ? enabled : enabled.filter((name) => stores.includes(name));
-    const reports = await Promise.all(asked.map((store) => this.report({ operation, store, sessionId }, visit)));
-    return {
-      operation,
-      sessionId: sessionId ?? null,
-      stores: reports,
-      cleared: reports.flatMap(({ name, cleared }) => (cleared ? [name] : [])),
-      compacted: reports.flatMap(({ name, compacted }) => (compacted ? [name] : [])),
-      missing: [...new Set(stores)].filter((name) => !enabled.includes(name)),
-      errors: reports.flatMap(({ error }) => error ?? []),
-      metadata: echo,
-    };
-  }
-
-  private async report(
-    call: ModuleCall,
-    visit: (name: string, module: StateInspection) => Findings | Promise<Findings>,
-  ): Promise<StateStoreReport> {
-    const { store: name } = call;
-    const nothing = { name, enabled: true, cleared: false, compacted: false, metadata: {} };
-    try {
-      return { ...nothing, ...(await visit(name, this.parts.modules.get(name)!)) };
-    } catch (error) {
-      if (error instanceof InvalidCursorError) throw new InvalidInputError('request.after', error.problem);
-      return { ...nothing, error: this.toStoreError(call, error) };
-    }
-  }
-
-  /** Only refusals of the package's own say themselves what went wrong; of what failed, the log has the rest. */
-  private toStoreError(call: ModuleCall, error: unknown): StateStoreError {
-    const { store, operation } = call;
-    if (!(error instanceof SessionsError) || isFaultCode(error.code)) {
-      this.logFailure(call, error);
-      return { store, code: 'STATE_MODULE_FAILED', message: `The module failed to ${operation}.` };
-    }
-    const { code, message, retryAfterMs } = error as SessionsError & { readonly retryAfterMs?: number };
-    if (statusOfCode(code) >= HttpStatus.INTERNAL_SERVER_ERROR) this.logFailure(call, error.cause ?? error);
-    return {
-      store,
-      code,
-      message: error instanceof StoreUnavailableError ? UNAVAILABLE : message,
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    };
-  }
-
-  private logFailure({ operation, store, sessionId }: ModuleCall, error: unknown): void {
-    const what = sessionId === undefined ? '' : ` session ${hashed(sessionId)}`;
-    this.logger.error(`The state module ${store} failed to ${operation}${what}.`, traceOf(error));
   }
 
   private enabled<T>(name: StateModuleName, state: T | undefined): T {

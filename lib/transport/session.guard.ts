@@ -52,7 +52,10 @@ export class SessionGuard implements CanActivate {
     return true;
   }
 
-  /** Who asks; `null` or `undefined`: nobody who is known, and the request is refused (UnauthenticatedError). */
+  /**
+   * Who asks; `null` or `undefined`: nobody who is known. Such a request is refused (UnauthenticatedError), except where
+   * `@AllowAnonymousSession()` lets it through.
+   */
   protected async principalOf(context: ExecutionContext): Promise<Principal | null | undefined> {
     return this.principal(context);
   }

@@ -45,7 +45,10 @@ export class SampleProcess {
       if (child.exitCode !== null) throw new Error(`The sample ended:\n${printed.text}`);
       return sample.address !== undefined;
     };
-    await eventually(hasStarted, { limitMs: 60_000, what: 'that the sample has started' });
+    await eventually(hasStarted, { limitMs: 60_000, what: 'that the sample has started' }).catch((error: unknown) => {
+      child.kill('SIGKILL');
+      throw error;
+    });
     return sample;
   }
 

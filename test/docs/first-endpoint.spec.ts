@@ -8,12 +8,17 @@ const files = new Map(
 );
 
 describe('the applications of the pages', () => {
-  let application: PageApplication;
+  let running: PageApplication | undefined;
 
-  afterEach(() => application.stop());
+  afterEach(() => running?.stop());
+
+  async function start(files: ReadonlyMap<string, string>): Promise<PageApplication> {
+    running = await PageApplication.start(files);
+    return running;
+  }
 
   it('DOC docs/first-endpoint.md streams an answer to the user of the session, and to nobody else', async () => {
-    application = await PageApplication.start(files);
+    const application = await start(files);
     const as = (user: string): Record<string, string> => ({ authorization: `Bearer ${user}-secret` });
     const begun = await application.post('/chat/sessions', as('ann'));
     const { id: session } = (await begun.json()) as { id: string };
@@ -31,11 +36,11 @@ describe('the applications of the pages', () => {
     expect(bobs.status).toBe(404);
     expect(await bobs.json()).toMatchObject({ code: 'SESSION_NOT_FOUND' });
     expect((await application.post('/chat/sessions', {})).status).toBe(401);
-  });
+  }, 120_000);
 
   it('DOC README.md has an example that runs as it stands', async () => {
     const [, module = ''] = /```ts\n(.*?export class AppModule {}\n)```/s.exec(read('README.md')) ?? [];
-    application = await PageApplication.start(
+    const application = await start(
       new Map([
         ['app.module.ts', module],
         ['main.ts', files.get('main.ts') ?? ''],
@@ -47,5 +52,5 @@ describe('the applications of the pages', () => {
 
     expect(await say('Where is order 7?')).toMatchObject({ reply: 'Order 7 is on its way.' });
     expect(await say('Then a refund, please.')).toMatchObject({ turnIndex: 1, reply: 'A refund of order 7, then?' });
-  });
+  }, 120_000);
 });

@@ -48,7 +48,7 @@ export class PageApplication {
   async stop(): Promise<void> {
     const over = new Promise((resolve) => this.child.once('exit', resolve));
     if (this.child.exitCode === null && this.child.kill('SIGKILL')) await over;
-    rmSync(this.folder, { recursive: true });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 }
 

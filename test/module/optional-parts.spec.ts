@@ -268,22 +268,24 @@ describe('the optional parts', () => {
 
 /** The names of the packages of which a program loads anything. */
 async function packagesLoadedBy(program: string): Promise<string[]> {
-  // ES modules pass the hook; CommonJS ones are in the cache that all of them share.
+  // ES modules pass the hook; CommonJS ones are in the cache that all of them share. In a file: a pipe may be full.
+  const file = join(temporaryFolder(), 'modules');
   const hook = `
-    import { writeSync } from 'node:fs';
+    import { appendFileSync } from 'node:fs';
     export async function resolve(specifier, context, next) {
       const resolved = await next(specifier, context);
-      writeSync(1, resolved.url + '\\n');
+      appendFileSync(${JSON.stringify(file)}, resolved.url + '\\n');
       return resolved;
     }`;
   const report = `
     import { createRequire, register } from 'node:module';
     register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hook)}));
     process.on('exit', () => console.log(Object.keys(createRequire(process.cwd() + '/x.js').cache).join('\\n')));`;
-  const output = await run(program, {
+  const required = await run(program, {
     nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(report)}`],
   });
-  const names = [...output.matchAll(/\/node_modules\/((?:@[^/]+\/)?[^/]+)\//g)].map(([, name]) => name ?? '');
+  const imported = readFileSync(file, 'utf8');
+  const names = [...`${required}\n${imported}`.matchAll(/\/node_modules\/((?:@[^/]+\/)?[^/]+)\//g)].map(([, name]) => name ?? '');
   return [...new Set(names)];
 }
 

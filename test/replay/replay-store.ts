@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { type QueuePlace, type StoreOptions } from '../support/connections.js';
+import { type StoreOptions } from '../support/connections.js';
+import { type QueuePlace } from '../support/queues.js';
 import { mariadb } from '../support/services/mariadb.js';
 import { postgres } from '../support/services/postgres.js';
 import { redis } from '../support/services/redis.js';

@@ -1,5 +1,6 @@
 import { type Message, type ProcessRole, type Turn } from 'nestjs-agent-sessions';
-import { type QueuePlace, type StoreOptions } from '../support/connections.js';
+import { type StoreOptions } from '../support/connections.js';
+import { type QueuePlace } from '../support/queues.js';
 
 /** What the parent asks of the worker. Each may be asked again of the next worker when no answer came. */
 export interface WorkerCalls {

@@ -20,7 +20,8 @@ import {
   type Turn,
   TurnService,
 } from 'nestjs-agent-sessions';
-import { adapterOf, queueAt } from '../support/connections.js';
+import { adapterOf } from '../support/connections.js';
+import { queueAt } from '../support/queues.js';
 import { readAll } from '../support/read-all.js';
 import { EffectLog } from './effect-log.js';
 import { toInput } from './message-mapping.js';

@@ -4,6 +4,7 @@ import { memoryAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { adapterOf, type StoreOptions } from './connections.js';
+import { FAST_PLACE } from './fast-place.js';
 import { TEST_SERVERS, type TestServer } from './servers.js';
 import { temporaryFolder } from './temporary-folder.js';
 
@@ -13,7 +14,7 @@ export function sqliteAdapter(file?: string): SessionsAdapter {
   return typeormAdapter(sqliteOptions(file));
 }
 
-export function sqliteOptions(database = join(temporaryFolder(), 'sessions.db')): TypeormAdapterOptions {
+export function sqliteOptions(database = join(temporaryFolder(FAST_PLACE), 'sessions.db')): TypeormAdapterOptions {
   return { dataSource: { type: 'better-sqlite3', database } };
 }
 

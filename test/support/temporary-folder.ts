@@ -10,8 +10,8 @@ afterAll(() => {
 });
 
 /** A folder that is removed after the file's last test. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'agent-sessions-'));
+export function temporaryFolder(place = tmpdir()): string {
+  const folder = mkdtempSync(join(place, 'agent-sessions-'));
   folders.push(folder);
   return folder;
 }

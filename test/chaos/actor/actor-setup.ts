@@ -1,5 +1,6 @@
 import { type ProcessRole } from 'nestjs-agent-sessions';
-import { type QueuePlace, type StoreOptions } from '../../support/connections.js';
+import { type StoreOptions } from '../../support/connections.js';
+import { type QueuePlace } from '../../support/queues.js';
 import { type Load } from './load.js';
 
 /** How an actor is told what to do and where. */

@@ -3,7 +3,8 @@ import { createPostgresBackend, Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
-import { adapterOf, type QueuePlace, type StoreOptions } from '../../support/connections.js';
+import { adapterOf, type StoreOptions } from '../../support/connections.js';
+import { type QueuePlace } from '../../support/queues.js';
 import { CrashingServer } from './crashing-server.js';
 
 export const STORES = ['redis', 'postgres', 'sqlite'] as const;

@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { findProgram } from './find-program.js';
 import { asNobody, freePort, startServer } from './server-process.js';
@@ -23,7 +24,7 @@ export const postgres: Service = {
 export async function createCluster(folder: string): Promise<void> {
   const { initdb } = await findPrograms();
   const init = ['-D', join(folder, 'data'), '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
-  execFileSync(initdb, init, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'], ...asNobody() });
+  await promisify(execFile)(initdb, init, { cwd: folder, ...asNobody() });
 }
 
 /** @param settings as `name=value` */

@@ -21,10 +21,16 @@ import {
 } from 'nestjs-agent-sessions';
 import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { describeBullmqServers, ringsOn } from '../support/bullmq.js';
-import { aborted, type Application, gate, rejection, startApplication } from '../support/running-application.js';
+import {
+  aborted,
+  type Application,
+  gate,
+  LASTING_STORES,
+  rejection,
+  startApplication,
+} from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 import { steadyClock } from '../support/steady-clock.js';
-import { adapterOf, serverStore } from '../support/stores.js';
 
 /** One attempt of a handler, in whichever worker. */
 interface Attempt {
@@ -53,6 +59,8 @@ interface Deployment {
 }
 
 describeBullmqServers('workers that BullMQ rings for', (server) => {
+  const [lasting] = LASTING_STORES.filter(({ name }) => name === server.name);
+
   describe.each([1, 3])('%i of them', (count) => {
     async function deploy(
       work: Work,
@@ -60,8 +68,7 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
     ): Promise<Deployment> {
       const { concurrency, ...rest } = turns;
       const sameQueue = ringsOn(server);
-      const sameStore = serverStore(server).place?.();
-      if (!sameStore) throw new Error('Workers share a store.');
+      const connect = lasting.create();
       const attempts: Attempt[] = [];
       let clock = 0;
       const desk = (worker: number): OrchestratorRef =>
@@ -89,7 +96,7 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
       const start = (role: 'submit' | 'work', worker: number): Promise<Application> => {
         const queue = bullmqQueue({ ...sameQueue, concurrency });
         return startApplication({
-          adapter: adapterOf(sameStore),
+          adapter: connect(),
           role,
           turns: { ...rest, queue },
           orchestrators: [desk(worker)],

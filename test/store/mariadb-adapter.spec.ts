@@ -1,3 +1,4 @@
+import '../support/model-runs.js';
 import { describeSessionsAdapter } from '../../lib/testing/index.js';
 import { describeMariadb, MARIADB } from '../support/servers.js';
 import { serverStore } from '../support/stores.js';

@@ -1,3 +1,4 @@
+import '../support/model-runs.js';
 import { describeSessionsAdapter } from '../../lib/testing/index.js';
 import { describePostgres, POSTGRES } from '../support/servers.js';
 import { serverStore } from '../support/stores.js';

@@ -1,3 +1,4 @@
+import '../support/model-runs.js';
 import { describeSessionsAdapter } from '../../lib/testing/index.js';
 import { describeRedis, REDIS } from '../support/servers.js';
 import { serverStore } from '../support/stores.js';

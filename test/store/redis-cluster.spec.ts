@@ -1,3 +1,4 @@
+import '../support/model-runs.js';
 import { randomBytes } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { Cluster } from 'ioredis';

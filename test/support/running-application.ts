@@ -80,14 +80,14 @@ const running = new Set<Application>();
 
 /**
  * Starts an application, which is closed after the test at the latest. It looks for forgotten lanes
- * every 20 ms, and does not wait long for what a test left running.
+ * every 100 ms, and does not wait long for what a test left running.
  */
 export async function startApplication(options: ApplicationOptions = {}): Promise<Application> {
   const { orchestrators = [], imports = [], providers = [], logger, turns, ...rest } = options;
   const app = await NestFactory.createApplicationContext(
     root({
       imports: [
-        SessionsModule.forRoot({ sweep: false, turns: { reconcileMs: 20, shutdownGraceMs: 50, ...turns }, ...rest }),
+        SessionsModule.forRoot({ sweep: false, turns: { reconcileMs: 100, shutdownGraceMs: 50, ...turns }, ...rest }),
         SessionsModule.forFeature(orchestrators),
         ...imports,
       ],

@@ -64,6 +64,8 @@ export interface Your {
   readonly payments: typeof payments;
   readonly researcher: OrchestratorHandle;
   readonly reservations: { cancel(sessionId: string): Promise<void> };
+  readonly sessions: SessionStore;
+  readonly state: SessionStateService;
   readonly turns: TurnService;
   count(...what: unknown[]): void;
   notify(userId: string): void;
@@ -85,6 +87,7 @@ export declare class User {
 }
 export declare function principalOf(context: ExecutionContext): Principal;
 export declare function verify(credentials: unknown): Promise<Principal | null>;
+export declare function cookieParser(): (request: unknown, response: unknown, next: () => void) => void;
 export declare function token(): string;
 export declare function count(...what: unknown[]): void;
 export declare function log(...what: unknown[]): void;
@@ -190,6 +193,7 @@ export declare function getDataSourceToken(name?: string): string;
 
 /** Of express, which this package does not need. */
 export interface Response {
+  cookie(name: string, value: string, options: object): void;
   setHeader(name: string, value: string): void;
 }
 

@@ -15,12 +15,22 @@ export class NobodyHint {
     const handler = context.getHandler() as unknown;
     if (this.told || !handler || allowsAnonymous(this.reflector, context)) return;
     this.told = true;
-    const { userAt } = transportOf(context);
-    const advice =
-      userAt === null
-        ? 'Who sends a message of a microservice only the option principal can tell.'
-        : `There was no user at ${userAt}. If the request brought credentials, the guard that checks them must run before ` +
-          'SessionGuard: @UseGuards(AuthGuard, SessionGuard), or globally.';
-    this.logger.warn(`${handlerName(context)} refused a request: nobody is signed in. ${advice} (Said once.)`);
+    this.logger.warn(`${handlerName(context)}: nobody is signed in. ${adviceFor(context)} (Said once.)`);
   }
+}
+
+function adviceFor(context: ExecutionContext): string {
+  const transport = transportOf(context);
+  const { userAt } = transport;
+  if (userAt === null) return 'Who sends a message of a microservice only the option principal can tell.';
+  if (transport.user(context)) {
+    return (
+      `The user at ${userAt} has no id. Map the user with the option principal, for example: ` +
+      'principal: (context) => ({ userId: context.switchToHttp().getRequest().user.userId }).'
+    );
+  }
+  return (
+    `There was no user at ${userAt}. If the request brought credentials, the guard that checks them must run before SessionGuard: ` +
+    '@UseGuards(AuthGuard, SessionGuard), or globally; for the controllers of this package it stands in their option guards.'
+  );
 }

@@ -20,25 +20,22 @@ export type PrincipalResolver = (
 /**
  * The default: what passport and most guards leave behind, with `id`, `workspaceId` and `capabilities`. HTTP: `request.user`.
  * GraphQL: `context.req.user`, else `context.user`. WebSocket: `client.user`, else `client.data.user`. Microservices: nobody.
- * @throws SessionsConfigurationError for a user without `id`, and for an `id` or a `workspaceId` that is no text (NST-24)
+ * A user without `id` is nobody (NST-11).
+ * @throws SessionsConfigurationError for an `id` or a `workspaceId` that is no text (NST-24)
  */
 export const signedInUser: PrincipalResolver = (context) => {
   // Passport leaves `false` where nobody is.
   const user = transportOf(context).user(context) as SignedInUser | null | undefined | false;
   if (user === null || user === undefined || user === false) return null;
   const userId = textOf(user, 'id');
+  if (userId === undefined) return null;
   const workspaceId = textOf(user, 'workspaceId');
-  if (userId === undefined) throw new SessionsConfigurationError(NO_ID);
   return {
     userId,
     ...(workspaceId === undefined ? {} : { workspaceId }),
     ...(isTexts(user.capabilities) ? { capabilities: user.capabilities } : {}),
   };
 };
-
-const NO_ID =
-  'SessionsModule: The signed-in user has no id. Map the user with the option principal, for example: ' +
-  'principal: (context) => ({ userId: context.switchToHttp().getRequest().user.userId }).';
 
 /**
  * The resolver, with what it gives checked: a principal without a user would be asked for nobody's sessions, and find everybody's.

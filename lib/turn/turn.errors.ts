@@ -126,7 +126,8 @@ export class TurnSignalTimeoutError extends SessionsError {
 
   /** @internal */
   override get forLog(): string {
-    return `the signal ${JSON.stringify(this.signal)} did not come in time.`;
+    // Its name is often made with an id.
+    return 'a signal that it waited for did not come in time.';
   }
 }
 

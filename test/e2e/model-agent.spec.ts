@@ -233,7 +233,7 @@ describe('an agent on a model', () => {
     const main = join(process.cwd(), 'build/sample/04-model-agent/main.js');
     const env = { PATH: process.env.PATH, PORT: '0' };
 
-    const printed = execFileSync(process.execPath, [main, '--exit'], { encoding: 'utf8', timeout: 20_000, env });
+    const printed = execFileSync(process.execPath, [main, '--exit'], { encoding: 'utf8', timeout: 60_000, env });
 
     expect(printed).toContain('user    Where are orders 7 and 8?\ntool    find_order: {"id":"7"');
     expect(printed).toContain('tool    refund_order: The tool refund_order is not allowed in step ask.');

@@ -22,7 +22,7 @@ describe('docs/orchestrators.md', () => {
     expect(page).toContain(`\`\`\`ts\n${program}\`\`\`\n`);
     const printed = execFileSync(process.execPath, [join(PROJECT, `build/${FIRST}.js`)], {
       encoding: 'utf8',
-      timeout: 20_000,
+      timeout: 60_000,
     });
     expect(page).toContain(`\`\`\`\n${printed}\`\`\`\n`);
   });

@@ -48,7 +48,7 @@ describe('the support desk streams an answer', () => {
     await eventually(() => client?.source.readyState === EventSource.CLOSED);
     expect(client.answers).toEqual([200, 204]);
     expectNoGaps(client);
-  }, 30_000);
+  });
 
   it('TRN-32 a connection that breaks goes on exactly where it was', async () => {
     const { id } = await submit();
@@ -65,7 +65,7 @@ describe('the support desk streams an answer', () => {
     expect(client.shown.length).toBeGreaterThan(shown);
     expectNoGaps(client);
     expect(textOf(client)).toBe((await ann.turn(id)).reply);
-  }, 30_000);
+  });
 
   it('TRN-32 TRN-15 SIGKILL in mid-answer: nothing shown is lost, and the next attempt goes on in the same stream', async () => {
     const { id } = await submit();
@@ -86,7 +86,7 @@ describe('the support desk streams an answer', () => {
     expect(types.filter((type) => type !== 'delta')).toEqual(['attempt', 'settled']);
     // What was said before is said anew.
     expect(textOf({ shown: client.shown.slice(again) })).toBe((await ann.turn(id)).reply);
-  }, 30_000);
+  });
 
   it("TRN-32 NST-11 refuses somebody else's turn, another session's, and an unknown one in the same way", async () => {
     const { id } = await submit();

@@ -209,7 +209,7 @@ describe('the support desk over HTTP', () => {
     expect(words.join('').trimEnd()).toBe(reply);
 
     expect(await run(line.replace('What is your policy?', 'Hello'))).toContain('Hello again!');
-  }, 30_000);
+  });
 });
 
 function questionsOf(messages: readonly Message[]): unknown[] {

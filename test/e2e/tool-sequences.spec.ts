@@ -98,7 +98,7 @@ describe('an agent with a plan of steps', () => {
   it('ORC-28 the sample runs as it is started, and says when there are no recorded conversations', () => {
     const main = join(process.cwd(), 'build/sample/03-tool-sequences/main.js');
 
-    const printed = execFileSync(process.execPath, [main, 'nowhere.jsonl'], { encoding: 'utf8', timeout: 20_000 });
+    const printed = execFileSync(process.execPath, [main, 'nowhere.jsonl'], { encoding: 'utf8', timeout: 60_000 });
 
     expect(printed).toContain(
       '  user    Yes!\n  step    act; allowed: all tools\n  used    cancel_reservation, in act\n' +
@@ -202,7 +202,7 @@ describe('docs/orchestration.md', () => {
     const built = join(process.cwd(), 'build/sample/03-tool-sequences/five-minutes.js');
 
     expect(page).toContain(`\`\`\`ts\n${program}\`\`\`\n`);
-    const printed = execFileSync(process.execPath, [built], { encoding: 'utf8', timeout: 20_000 });
+    const printed = execFileSync(process.execPath, [built], { encoding: 'utf8', timeout: 60_000 });
     expect(page).toContain(`\`\`\`\n${printed}\`\`\`\n`);
   });
 });

@@ -11,7 +11,7 @@ it('BOT-23 BOT-24 the program of docs/upgrading-a-live-agent.md runs as it stand
   expect(page).toContain(`\`\`\`ts\n${readFileSync(join(PROJECT, `${PROGRAM}.ts`), 'utf8')}\`\`\`\n`);
   const printed = execFileSync(process.execPath, [join(PROJECT, `build/${PROGRAM}.js`)], {
     encoding: 'utf8',
-    timeout: 20_000,
+    timeout: 60_000,
   });
   expect(page).toContain(`\`\`\`\n${printed}\`\`\`\n`);
 });

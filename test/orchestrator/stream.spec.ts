@@ -127,7 +127,7 @@ it('BOT-23 known failure, the process died of drift on a stream: nobody awaits t
   expect(execFileSync(process.execPath, [program], { encoding: 'utf8', stdio: 'pipe' })).toBe(
     'failed ORCHESTRATOR_DRIFT\n',
   );
-}, 30_000);
+});
 
 async function startDesk(open: (typeof LIVE_STORES)[number]['open'], answer: (turn: TurnContext) => unknown) {
   const desk = defineOrchestrator({ name: 'desk', intents: { answer: answer as () => object } });

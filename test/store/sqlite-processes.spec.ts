@@ -50,7 +50,7 @@ describe('processes on one SQLite file', () => {
     await expect(first.call('ping')).resolves.toBeUndefined();
     // It may do everything but work.
     await second.sessions.insert({ ...(await new SessionStore(second.sessions).create({ userId: 'ann' })), id: 'api' });
-  }, 30_000);
+  });
 
   it('TRN-15 takes over at once from a worker that is killed, with the turns that it was running', async () => {
     const first = await worker();
@@ -70,7 +70,7 @@ describe('processes on one SQLite file', () => {
     const claimed = await second.turns.claim('s', claimRequest('second'));
     expect(claimed).toMatchObject({ hold: { turnId: 't' }, turn: { status: 'running', failures: 1 } });
     expect(claimed?.hold.fence).toBeGreaterThan(hold.fence);
-  }, 30_000);
+  });
 
   it('TRN-20 lets the next worker in as soon as the first one has closed its store', async () => {
     const first = await worker();
@@ -79,7 +79,7 @@ describe('processes on one SQLite file', () => {
     await first.call('close');
 
     await expect(takeOver).resolves.toBeUndefined();
-  }, 30_000);
+  });
 
   it.each([1, 25])(
     'TRN-15 keeps every turn that a killed process said it had accepted, %i at once',
@@ -113,7 +113,7 @@ describe('processes on one SQLite file', () => {
       expect(claimed.map(({ hold }) => hold.turnId)).toEqual([`t-${turns}`]);
       await store.turns.settle(claimed[0].hold, { status: 'completed', messages: [], keepCheckpoints: 'all' });
     }
-  }, 30_000);
+  });
 
   async function start(): Promise<StoreProcess> {
     const started = await StoreProcess.start(sqliteOptions(file));

@@ -1,5 +1,5 @@
-import { InvalidInputError } from '../common/sessions.error.js';
-import { isPlainObject } from '../common/json.js';
+import { InvalidInputError } from './sessions.error.js';
+import { isPlainObject } from './json.js';
 
 /** Tokens that models took and gave. */
 export interface TokenUsage {

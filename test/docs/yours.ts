@@ -87,7 +87,7 @@ export declare class User {
 }
 export declare function principalOf(context: ExecutionContext): Principal;
 export declare function verify(credentials: unknown): Promise<Principal | null>;
-export declare function cookieParser(): (request: unknown, response: unknown, next: () => void) => void;
+export declare function cookieParser(secret?: string): (request: unknown, response: unknown, next: () => void) => void;
 export declare function token(): string;
 export declare function count(...what: unknown[]): void;
 export declare function log(...what: unknown[]): void;

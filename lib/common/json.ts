@@ -26,7 +26,7 @@ export function toJson(value: unknown, path: string): JsonValue {
 
 /** As {@link toJson}, for a value that must be a plain object. */
 export function toJsonObject(value: unknown, path: string): JsonObject {
-  if (!isPlainObject(value)) throw new StateSerializationError(path, describe(value));
+  if (!isPlainObject(value)) throw new StateSerializationError(path, kindOf(value));
   return toJson(value, path) as JsonObject;
 }
 
@@ -63,7 +63,7 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): JsonV
     if (!Number.isFinite(value)) throw new StateSerializationError(path, String(value));
     return value === 0 ? 0 : value;
   }
-  if (typeof value !== 'object') throw new StateSerializationError(path, describe(value));
+  if (typeof value !== 'object') throw new StateSerializationError(path, kindOf(value));
   if (ancestors.includes(value)) throw new StateSerializationError(path, 'a reference to an object that contains it');
   if (ancestors.length >= MAX_DEPTH)
     throw new StateSerializationError(path, `nested more than ${MAX_DEPTH} levels deep`);
@@ -73,7 +73,7 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): JsonV
     // Array.from visits holes too: JSON would turn them into null.
     return Array.from(value, (item: unknown, index) => copy(item, `${path}[${index}]`, inside));
   }
-  if (!isPlainObject(value)) throw new StateSerializationError(path, describe(value));
+  if (!isPlainObject(value)) throw new StateSerializationError(path, kindOf(value));
   const result: Record<string, JsonValue> = {};
   for (const key of Object.keys(value)) {
     if (PROTOTYPE_KEYS.has(key) || value[key] === undefined) continue;
@@ -82,7 +82,8 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): JsonV
   return result;
 }
 
-function describe(value: unknown): string {
+/** What it is, without what it says: an article and a name. */
+export function kindOf(value: unknown): string {
   if (value === undefined) return 'undefined';
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';

@@ -1,4 +1,4 @@
-import { isPlainObject, type JsonObject, type JsonValue, toJson, toJsonObject } from '../common/json.js';
+import { isPlainObject, kindOf, type JsonObject, type JsonValue, toJson, toJsonObject } from '../common/json.js';
 import { toMessageDrafts } from '../conversation/message-draft.js';
 import { type MessageDraft } from '../conversation/message.js';
 import { OrchestratorResultError } from './orchestrator.errors.js';
@@ -53,7 +53,7 @@ function normalize(orchestrator: string, intent: string, value: unknown): TurnOu
   if (isPlainObject(value)) return new TurnOutcome(null, { state: value });
   throw new OrchestratorResultError(
     orchestrator,
-    `intent ${intent} returned ${value === null ? 'null' : `a ${typeof value}`}; return reply(...), a text, a patch of the state, or nothing.`,
+    `intent ${intent} returned ${kindOf(value)}; return reply(...), a text, a patch of the state, or nothing.`,
   );
 }
 

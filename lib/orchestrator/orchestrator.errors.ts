@@ -121,11 +121,14 @@ function messageOf(saved: string, current: string, drift?: Drift): string {
       `takes the turn; to go on with ${currentVersion}, use force: true.`
     );
   }
-  const advice = 'While developing: begin new sessions, or use force: true.';
+  const to = savedVersion === currentVersion ? 'the new one' : currentVersion;
+  const advice =
+    `a migration: { from: '${savedVersion}', to: '${to}', migrate: (state) => state } where the state stays as it is. ` +
+    'While developing: begin new sessions, or use force: true.';
   if (lacksMigration) {
-    return `${writtenBy} version ${savedVersion}, and no migration leads from it to ${currentVersion}. Add one to migrations. ${advice}`;
+    return `${writtenBy} version ${savedVersion}, and no migration leads from it to ${currentVersion}. Add ${advice}`;
   }
   return savedVersion === currentVersion
-    ? `${writtenBy} ${structure}, and the version is ${currentVersion} as before. Give it a new version, with migrations from ${savedVersion}. ${advice}`
-    : `${writtenBy} version ${savedVersion}, with ${structure}. Add migrations from ${savedVersion} to ${currentVersion}. ${advice}`;
+    ? `${writtenBy} ${structure}, and the version is ${currentVersion} as before. Give it a new version and ${advice}`
+    : `${writtenBy} version ${savedVersion}, with ${structure}. Add ${advice}`;
 }

@@ -77,7 +77,7 @@ describe('what the log says of a handler that throws', () => {
     const wrong = await entriesOf({ answer: ({ input }) => [input.text] as never });
     expect(wrong.entries).toEqual([
       expect.stringContaining(
-        'OrchestratorResultError [ORCHESTRATOR_RESULT]: Orchestrator desk: intent answer returned a object;',
+        'OrchestratorResultError [ORCHESTRATOR_RESULT]: Orchestrator desk: intent answer returned an array;',
       ),
     ]);
     const unknown = await entriesOf({ answer: () => 'ok' }, {}, ({ input }) => input.text);
@@ -109,11 +109,11 @@ describe('what the log says of a handler that throws', () => {
     };
     const sameVersion = await told({});
     expect(sameVersion).toMatch(
-      /^error .*OrchestratorDriftError \[ORCHESTRATOR_DRIFT\]: Orchestrator desk: .* by another structure \(intents, .*and the version is 1 as before\. Give it a new version, with migrations from 1\. While developing: begin new sessions, or use force: true\.\n/,
+      /^error .*OrchestratorDriftError \[ORCHESTRATOR_DRIFT\]: Orchestrator desk: .* by another structure \(intents, .*and the version is 1 as before\. Give it a new version and a migration: \{ from: '1', to: 'the new one', migrate: \(state\) => state \} where the state stays as it is\. While developing: begin new sessions, or use force: true\.\n/,
     );
     const newVersion = await told({ version: '2' });
     expect(newVersion).toMatch(
-      /by version 1, with another structure \(.*\)\. Add migrations from 1 to 2\. While developing/,
+      /by version 1, with another structure \(.*\)\. Add a migration: \{ from: '1', to: '2', migrate: \(state\) => state \} where the state stays as it is\. While developing/,
     );
     for (const line of [sameVersion, newVersion])
       for (const secret of [SAID, sessionId]) expect(line).not.toContain(secret);

@@ -23,13 +23,17 @@ export function sessionOf(context: ExecutionContext, asked: string): Session | u
   );
 }
 
-/** @throws SessionsConfigurationError when `SessionGuard` found none */
-export function requiredSession(context: ExecutionContext, what: string): Session {
+/**
+ * @param asks what the handler does that needs one, as in `asks for @CurrentTurn()`
+ * @param guards the guards that it needs, in their order
+ * @throws SessionsConfigurationError when `SessionGuard` found none
+ */
+export function requiredSession(context: ExecutionContext, asks: string, guards: string): Session {
   const session = keptOf(context).find((each) => each);
   if (session) return session;
   throw new SessionsConfigurationError(
-    `${handlerName(context)} requires ${what} of a session, and there is none: it needs @UseSession(), not optional, and ` +
-      'SessionGuard before its other guards.',
+    `${handlerName(context)} ${asks}, and there is no session: it needs @UseSession(), not optional, and SessionGuard, for ` +
+      `example @UseGuards(${guards}).`,
   );
 }
 

@@ -36,7 +36,7 @@ export class CurrentTurnPipe implements PipeTransform<NamedTurn, Promise<Turn>> 
 
 const TurnOfRequest = createParamDecorator(
   async ({ from }: CurrentTurnOptions, context: ExecutionContext): Promise<NamedTurn> => ({
-    sessionId: requiredSession(context, 'a turn').id,
+    sessionId: requiredSession(context, 'asks for @CurrentTurn()', 'AuthGuard, SessionGuard').id,
     turnId: await readSource(context, from ?? transportOf(context).turnAt),
   }),
 );

@@ -10,6 +10,8 @@ import { transportOf } from './transport-of.js';
  */
 export type IdSource = IdPlace | ((context: ExecutionContext) => string | undefined | Promise<string | undefined>);
 
+const COOKIES = ' Cookies need a parser: app.use(cookieParser()) of cookie-parser, with Fastify @fastify/cookie.';
+
 /**
  * What stands there, which may be no id; `undefined` where there is nothing.
  * @throws SessionsConfigurationError for a place that the transport does not have
@@ -21,13 +23,16 @@ export async function readSource(context: ExecutionContext, source: IdSource): P
 
 function valueAt(context: ExecutionContext, source: string): unknown {
   const transport = transportOf(context);
-  const parts = Object.entries(transport.parts(context)).filter(([, part]) => part !== undefined);
+  const all = transport.parts(context);
+  const parts = Object.entries(all).filter(([, part]) => part !== undefined);
   const [kind, name] = split(source);
   const part = parts.find(([each]) => each === kind)?.[1];
   if (part === undefined) {
-    const kinds = parts.map(([each]) => each).join(', ');
+    const kinds = parts.map(([each]) => each);
+    // Others have no cookies at all.
+    const cure = kind === 'cookie' && kind in all ? COOKIES : '';
     throw new SessionsConfigurationError(
-      `${handlerName(context)} takes an id from ${source}, and ${transport.subject} has only these here: ${kinds}.`,
+      `${handlerName(context)} takes an id from ${source}, and ${transport.subject} has only these here: ${kinds.join(', ')}.${cure}`,
     );
   }
   // Whatever a client sends as its payload.

@@ -24,7 +24,7 @@ export class ToolGuard implements CanActivate {
     const required = this.reflector.getAllAndOverride(ToolRequirement, [context.getHandler(), context.getClass()]);
     if (!required) return true;
     const { tool, agent, record = true } = required;
-    const session = requiredSession(context, `the tool ${tool}`);
+    const session = requiredSession(context, `requires the tool ${tool}`, 'AuthGuard, SessionGuard, ToolGuard');
     const orchestration = agent === undefined ? this.orchestration : this.orchestration.of(agent);
     if (!orchestration.hasPlan) {
       throw new SessionsConfigurationError(

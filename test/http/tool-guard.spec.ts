@@ -176,8 +176,8 @@ describe.each(PLATFORMS)('the tool guard on $name', ({ start }) => {
     const errors = errorsOf(app);
     const answer = await post('/sessionless/book').expect(500);
     expect(errors.join()).toContain(
-      'SessionlessController.book requires the tool book of a session, and there is none: it needs @UseSession(), not ' +
-        'optional, and SessionGuard before its other guards.',
+      'SessionlessController.book requires the tool book, and there is no session: it needs @UseSession(), not optional, and ' +
+        'SessionGuard, for example @UseGuards(AuthGuard, SessionGuard, ToolGuard).',
     );
     expect(answer.body).toEqual({ statusCode: 500, code: 'CONFIGURATION', message: 'Internal server error' });
     await post('/sessionless/open').expect(201);

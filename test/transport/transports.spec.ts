@@ -20,7 +20,7 @@ const SALES = defineStepPlan({
 });
 const UNKNOWN = 'f'.repeat(32);
 
-describe.each(TRANSPORTS)('guards and decorators in $name', ({ start, sessionAt, principal }) => {
+describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sessionAt, principal }) => {
   const calls: string[] = [];
   const errors: string[] = [];
   let now = Date.parse('2026-11-21T08:00:00.000Z');
@@ -193,6 +193,8 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ start, sessionAt,
         error: { statusCode: 500, code: 'CONFIGURATION', message: 'Internal server error' },
       });
       expect(errors.join()).toMatch(/\.nowhere takes an id from cookie:sid, and .* has only these here: /);
+      const cure = 'Cookies need a parser: app.use(cookieParser())';
+      expect(errors.join().includes(cure)).toBe(['HTTP', 'GraphQL'].includes(name));
     });
 
     it('NST-10 keeps the sessions of two messages apart that are handled at the same time', async () => {
@@ -236,7 +238,10 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ start, sessionAt,
       errors.length = 0;
       const reply = await asAnn('turnOfNobody', { sessionId, data: { turnId: UNKNOWN } });
       expect(reply).toMatchObject({ error: { statusCode: 500, code: 'CONFIGURATION' } });
-      expect(errors.join()).toContain('.turnOfNobody requires a turn of a session, and there is none');
+      expect(errors.join()).toContain(
+        '.turnOfNobody asks for @CurrentTurn(), and there is no session: it needs @UseSession(), not optional, and ' +
+          'SessionGuard, for example @UseGuards(AuthGuard, SessionGuard).',
+      );
     });
 
     it('NST-13 @OrchestrationState gives what is kept of the plan, and nothing before anything is', async () => {

@@ -6,6 +6,8 @@ import { type TurnQueue } from './turn-queue.js';
 /** How long a caller waits for a queue that does not answer. */
 const PATIENCE_MS = 1000;
 
+const NOTHING_LOST = 'Turns are accepted, stored and wait for it; nothing is lost.';
+
 /**
  * Rings for a lane whose turn is stored already, so that a queue that is away fails nobody: the reconciler rings again for
  * what the ledger knows.
@@ -51,6 +53,7 @@ export class LaneBell {
     this.unanswered.add(sessionId);
     try {
       await this.queue.ring(sessionId, delayMs);
+      if (this.isTold) this.logger.log('The queue is back: what waited for it goes on.');
       this.failing = false;
       this.isTold = false;
     } catch (error) {
@@ -63,12 +66,10 @@ export class LaneBell {
   /** Told once per outage, which ends with a ring that is heard: a full server answers, and takes nothing. */
   private failed(error: unknown): void {
     this.failing = true;
-    if (!this.isTold) {
-      this.logger.error(
-        'Could not ring for a lane; its turn is stored, and the lane will be looked at again.',
-        traceOf(error),
-      );
-    }
+    if (this.isTold) return;
     this.isTold = true;
+    // That there was no answer is all there is to say: where in here it was waited for helps nobody.
+    if (error instanceof DeadlineError) this.logger.warn(`The queue does not answer. ${NOTHING_LOST}`);
+    else this.logger.error(`The queue has a problem. ${NOTHING_LOST}`, traceOf(error));
   }
 }

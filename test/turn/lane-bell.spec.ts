@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { LaneBell } from '../../lib/turn/lane-bell.js';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { steadyClock } from '../support/steady-clock.js';
 
@@ -14,13 +15,13 @@ function slowQueue() {
 }
 
 describe('the bell of the lanes (TRN-21)', () => {
-  let errors: unknown[] = [];
+  let lines: string[] = [];
+  const told = (level: string): number => lines.filter((line) => line.startsWith(`${level} `)).length;
 
   beforeEach(() => {
-    errors = [];
-    const nothing = (): void => undefined;
-    const error = (message: unknown): void => void errors.push(message);
-    Logger.overrideLogger({ log: nothing, warn: nothing, error });
+    const captured = capturingLogger();
+    lines = captured.lines;
+    Logger.overrideLogger(captured.logger);
   });
 
   afterEach(() => {
@@ -34,9 +35,9 @@ describe('the bell of the lanes (TRN-21)', () => {
     const bell = new LaneBell({ ring: throwing });
     await bell.ring('a');
     await bell.ring('b');
-    expect(errors).toHaveLength(1);
+    expect(told('error')).toBe(1);
     await new LaneBell({ ring: () => Promise.reject(new Error('later')) }).ring('a');
-    expect(errors).toHaveLength(2);
+    expect(told('error')).toBe(2);
   });
 
   it('TRN-21 waits a second for an answer, and not at all while there is none', async () => {
@@ -48,7 +49,24 @@ describe('the bell of the lanes (TRN-21)', () => {
     await bell.ring('b');
     expect(steadyClock.now() - away).toBeLessThan(500);
     expect(rings.map(({ id }) => id)).toEqual(['a', 'b']);
-    expect(errors).toHaveLength(1);
+    // One line, without a stack.
+    expect(lines).toEqual([
+      'warn The queue does not answer. Turns are accepted, stored and wait for it; nothing is lost. LaneBell',
+    ]);
+  });
+
+  it('TRN-21 says once that the queue is back', async () => {
+    const { rings, bell } = slowQueue();
+    await bell.ring('a');
+    for (const { answer } of rings) answer();
+    await eventually(() => told('log') > 0);
+    const more = bell.ring('b');
+    rings[1].answer();
+    await more;
+    expect(lines).toEqual([
+      expect.stringMatching(/^warn The queue does not answer/),
+      expect.stringMatching(/^log The queue is back: what waited for it goes on\./),
+    ]);
   });
 
   it('TRN-21 one ring of a lane waits for a queue that is away; afterwards every ring counts again', async () => {
@@ -73,7 +91,7 @@ describe('the bell of the lanes (TRN-21)', () => {
       const rung = bell.ring('a');
       rings.splice(0).forEach(({ fail }) => fail());
       await rung;
-      expect(errors).toHaveLength(outage);
+      expect(told('error')).toBe(outage);
       await bell.ring('a');
       rings.splice(0).forEach(({ answer }) => answer());
       // Its answer ends the outage.

@@ -23,7 +23,9 @@ export class LaneReconciler {
       offered += lanes;
     });
     await this.running;
-    if (offered > 0) this.logger.log(`Looked for turns that were left behind: ${offered} lanes are offered.`);
+    if (offered === 0) return;
+    const lanes = offered === 1 ? '1 lane is' : `${offered} lanes are`;
+    this.logger.log(`Looked for turns that were left behind: ${lanes} offered.`);
   }
 
   async stop(): Promise<void> {

@@ -1,7 +1,10 @@
 import { type ValidationError, ValidateBy, ValidateIf, isISO8601, validateSync } from 'class-validator';
 import { isName, NAME_RULE } from './ids.js';
+import { problemOf } from './input-problem.js';
 import { isPlainObject } from './json.js';
 import { InvalidInputError } from './sessions.error.js';
+
+const UNKNOWN_KEY = 'is not a known key.';
 
 /** The first thing that is wrong with an input: where it stands, its value, and what is allowed. */
 export interface InputProblem {
@@ -17,8 +20,9 @@ export interface InputProblem {
  */
 export function checkInput<T extends object>(type: new () => T, input: unknown, path: string): T {
   const checked = validateInput(type, input, path);
-  if ('problem' in checked) throw new InvalidInputError(checked.problem.path, checked.problem.rule);
-  return checked.value;
+  if ('value' in checked) return checked.value;
+  const { path: at, rule, value } = checked.problem;
+  throw new InvalidInputError(at, rule === UNKNOWN_KEY ? rule : problemOf(rule, value));
 }
 
 /** As {@link checkInput}, but hands the problem back. */
@@ -33,7 +37,7 @@ export function validateInput<T extends object>(
   // Assigning __proto__ would change the copy, and class-validator takes others of these for known keys.
   const inherited = Object.keys(input).find((key) => key in Object.prototype);
   if (inherited !== undefined) {
-    return { problem: { path, value: undefined, rule: `must not have a key named ${inherited}.` } };
+    return { problem: { path: inside(path, inherited), value: input[inherited as never], rule: UNKNOWN_KEY } };
   }
   // Shallow on purpose: stores, functions and the application's JSON must arrive as they are.
   const value = Object.assign(new type(), input);
@@ -75,7 +79,11 @@ export function isIntegerWithin(value: unknown, min: number, max: number): value
 }
 
 function toProblem(error: ValidationError, parent: string): InputProblem {
-  const path = parent === '' ? error.property : `${parent}.${error.property}`;
   const [name, message] = Object.entries(error.constraints ?? {})[0] ?? ['', 'is not valid.'];
-  return { path, value: error.value, rule: name === 'whitelistValidation' ? 'is not a known key.' : message };
+  const rule = name === 'whitelistValidation' ? UNKNOWN_KEY : message;
+  return { path: inside(parent, error.property), value: error.value, rule };
+}
+
+function inside(path: string, key: string): string {
+  return path === '' ? key : `${path}.${key}`;
 }

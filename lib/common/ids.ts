@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { problemOf } from './input-problem.js';
 import { InvalidInputError } from './sessions.error.js';
 
 /** Makes ids of sessions, turns and messages. At least 128 bits of them must be unpredictable (NST-17). */
@@ -10,7 +11,8 @@ export const mintId: IdGenerator = () => randomBytes(16).toString('hex');
 /** What a session or turn id may look like: it ends up in keys, queries and URLs of every backend. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9._:@/+=~-]{0,199}$/;
 
-export const ID_RULE = 'must be 1 to 200 letters, digits or . _ : @ / + = ~ - and begin with a letter or digit.';
+export const ID_RULE =
+  'must be a text of 1 to 200 letters, digits or . _ : @ / + = ~ - that begins with a letter or digit.';
 
 /**
  * Checks an id that came from outside before it reaches a key or a query (NST-17).
@@ -18,7 +20,7 @@ export const ID_RULE = 'must be 1 to 200 letters, digits or . _ : @ / + = ~ - an
  */
 export function assertId(value: unknown, path: string): asserts value is string {
   if (!isId(value)) {
-    throw new InvalidInputError(path, ID_RULE);
+    throw new InvalidInputError(path, problemOf(ID_RULE, value));
   }
 }
 
@@ -31,10 +33,10 @@ export function isId(value: unknown): value is string {
  * @throws InvalidInputError for an empty or overlong one, and for text that stores would not give back unchanged
  */
 export function assertName(value: unknown, path: string): asserts value is string {
-  if (!isName(value)) throw new InvalidInputError(path, NAME_RULE);
+  if (!isName(value)) throw new InvalidInputError(path, problemOf(NAME_RULE, value));
 }
 
-export const NAME_RULE = 'must be 1 to 256 characters without control characters or lone surrogates.';
+export const NAME_RULE = 'must be a text of 1 to 256 characters without control characters or lone surrogates.';
 
 /** Control characters, and halves of surrogate pairs: stores and their drivers do not all give them back unchanged. */
 const UNSAFE = /[\p{Cc}\p{Cs}]/u;

@@ -320,9 +320,9 @@ export class SessionStore {
   }
 
   private toDraft(input: CreateSessionInput): NewSession {
-    const checked = checkInput(CreateSessionInput, input, 'input');
+    const checked = checkInput(CreateSessionInput, input, 'session');
     const { id = this.generateId(), userId, workspaceId, initialSurfaceId, metadata: given = {} } = checked;
-    assertId(id, 'input.id');
+    assertId(id, 'session.id');
     const metadata = toJsonObject(given, 'metadata');
     stringifyWithin(metadata, this.maxMetadataBytes, `The metadata of session ${id}`);
     return {

@@ -50,7 +50,7 @@ describe('checkInput', () => {
     expect(check({ guest: 'ann', nights: undefined, from: undefined })).toMatchObject({ guest: 'ann' });
     expect(problemOf({ guest: 'ann', nights: null })).toEqual({
       path: 'booking.nights',
-      problem: 'must be an integer from 1 to 30.',
+      problem: 'must be an integer from 1 to 30. It is null.',
     });
     expect(problemOf({ guest: null })).toMatchObject({ path: 'booking.guest' });
     expect(problemOf({})).toMatchObject({ path: 'booking.guest' });
@@ -81,7 +81,8 @@ describe('checkInput', () => {
     class Other {
       guest = 'ann';
     }
-    for (const input of [undefined, null, 'ann', 7, true, [], () => 1, new Map(), new Date(), new Other()]) {
+    expect(problemOf(undefined)).toEqual({ path: 'booking', problem: 'must be an object. It is undefined.' });
+    for (const input of ['ann', 7, true, [], () => 1, new Map(), new Date(), new Other()]) {
       expect(problemOf(input)).toEqual({ path: 'booking', problem: 'must be an object.' });
     }
     expect(check(Object.assign(Object.create(null) as object, { guest: 'ann' }))).toMatchObject({ guest: 'ann' });

@@ -73,10 +73,11 @@ describe('ids', () => {
 
   it('SES-14 names the value that is wrong, and what is allowed', () => {
     expect(() => assertId('', 'sessionId')).toThrow(
-      'sessionId must be 1 to 200 letters, digits or . _ : @ / + = ~ - and begin with a letter or digit.',
+      'sessionId must be a text of 1 to 200 letters, digits or . _ : @ / + = ~ - that begins with a letter or digit.',
     );
+    expect(() => assertName(null, 'surfaceId')).toThrow(/^surfaceId must be a text of .* It is null\.$/);
     expect(() => assertName('', 'query.userId')).toThrow(
-      'query.userId must be 1 to 256 characters without control characters or lone surrogates.',
+      'query.userId must be a text of 1 to 256 characters without control characters or lone surrogates.',
     );
   });
 });

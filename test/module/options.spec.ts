@@ -17,7 +17,7 @@ const POLICIES = 'must be one of enqueue, reject, interrupt, rollback, latest, r
 const integer = (min: number, max: number) => `must be an integer from ${min} to ${max}.`;
 const TTL = integer(1, 3_153_600_000);
 const TTL_OR_NEVER = 'must be never, or an integer from 1 to 3153600000.';
-const NAME = 'must be 1 to 256 characters without control characters or lone surrogates.';
+const NAME = 'must be a text of 1 to 256 characters without control characters or lone surrogates.';
 const FALSE_OR_MS = 'must be false or an integer from 1 to 2147483647.';
 const FALSE_OR_SECONDS = 'must be false or a whole number of seconds from 1 to 3153600000.';
 const MS = integer(0, 2_147_483_647);
@@ -153,7 +153,7 @@ describe('the options of SessionsModule', () => {
 
       const start = startApplication({ imports: [SessionsModule.forRoot(options)] });
 
-      await expect(start).rejects.toThrow(`The option turns must not have a key named ${name}.`);
+      await expect(start).rejects.toThrow(`The option turns.${name} is not a known key.`);
     },
   );
 

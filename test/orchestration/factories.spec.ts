@@ -65,7 +65,7 @@ describe('orchestration without Nest', () => {
       'options.storageProvider must have the methods get, set and delete.',
     ],
     ['no provider', { storageProvider: 5 }, 'options.storageProvider must have the methods'],
-    ['no namespace', { storageNamespace: '' }, 'options.storageNamespace must be 1 to 256 characters'],
+    ['no namespace', { storageNamespace: '' }, 'options.storageNamespace must be a text of 1 to 256 characters'],
     ['no cleanup', { cleanup: 5 }, 'options.cleanup must be an object.'],
     [
       'an interval too short',

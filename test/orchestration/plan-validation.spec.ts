@@ -15,7 +15,7 @@ const ask = (more: object): object => ({ steps: [{ name: 'first' }, { name: 'ask
 const when = (condition: unknown): object => ask({ conditions: [{ type: 'tool_used', value: 'search' }, condition] });
 
 const TOOLS = 'must be a list of tool names, not empty; a * may stand at the beginning and at the end of a name.';
-const NAME = 'must be 1 to 256 characters without control characters or lone surrogates.';
+const NAME = 'must be a text of 1 to 256 characters without control characters or lone surrogates.';
 const SEQUENCE = 'sequence must be a list, not empty, of tool names, { anyOf: [names] } and { optional: name }.';
 const TYPES =
   'tool_used, sequence_match, last_tool, tool_count, tool_failed, message_matches, tokens_over, any_of, not, predicate';

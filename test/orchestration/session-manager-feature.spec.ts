@@ -51,7 +51,7 @@ describe('a session manager of the application', () => {
     await expect(module.get(Shop, { strict: false }).carts.get('s1')).rejects.toThrow(
       'The session manager carts has no SessionsModule.forRoot()',
     );
-    expect(() => defineSessionManager({ namespace: '' })).toThrow('namespace must be 1 to 256 characters');
+    expect(() => defineSessionManager({ namespace: '' })).toThrow('namespace must be a text of 1 to 256 characters');
     expect(() => defineSessionManager({ namespace: 'x', ttlMs: 0 })).toThrow('ttlMs must be never, or an integer');
     expect(() => SessionsModule.forFeature([{} as never])).toThrow('item 0 is no orchestrator');
   });

@@ -34,29 +34,29 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
   const user = { userId: 'ann' };
 
   it.each<[what: string, input: unknown, path: string]>([
-    ['nothing', undefined, 'input'],
-    ['null', null, 'input'],
-    ['a text', 'ann', 'input'],
-    ['an array', [], 'input'],
-    ['a Date', new Date(), 'input'],
-    ['no user', {}, 'input.userId'],
-    ['an unknown key', { ...user, userid: 'ann' }, 'input.userid'],
-    ['a key of the record', { ...user, state: 'active' }, 'input.state'],
-    ['a key named __proto__', JSON.parse('{"userId":"ann","__proto__":{"admin":true}}'), 'input'],
-    ['a key named constructor', { ...user, constructor: 1 }, 'input'],
-    ['a key named toString', { ...user, toString: 1 }, 'input'],
-    ...badNames.map((name): [string, unknown, string] => [`user ${show(name)}`, { userId: name }, 'input.userId']),
+    ['nothing', undefined, 'session'],
+    ['null', null, 'session'],
+    ['a text', 'ann', 'session'],
+    ['an array', [], 'session'],
+    ['a Date', new Date(), 'session'],
+    ['no user', {}, 'session.userId'],
+    ['an unknown key', { ...user, userid: 'ann' }, 'session.userid'],
+    ['a key of the record', { ...user, state: 'active' }, 'session.state'],
+    ['a key named __proto__', JSON.parse('{"userId":"ann","__proto__":{"admin":true}}'), 'session.__proto__'],
+    ['a key named constructor', { ...user, constructor: 1 }, 'session.constructor'],
+    ['a key named toString', { ...user, toString: 1 }, 'session.toString'],
+    ...badNames.map((name): [string, unknown, string] => [`user ${show(name)}`, { userId: name }, 'session.userId']),
     ...badNames.map((name): [string, unknown, string] => [
       `workspace ${show(name)}`,
       { ...user, workspaceId: name },
-      'input.workspaceId',
+      'session.workspaceId',
     ]),
     ...badNames.map((name): [string, unknown, string] => [
       `surface ${show(name)}`,
       { ...user, initialSurfaceId: name },
-      'input.initialSurfaceId',
+      'session.initialSurfaceId',
     ]),
-    ...badIds.map((id): [string, unknown, string] => [`id ${show(id)}`, { ...user, id }, 'input.id']),
+    ...badIds.map((id): [string, unknown, string] => [`id ${show(id)}`, { ...user, id }, 'session.id']),
   ])('SES-02 SES-14 refuses to create from %s', async (_, input, path) => {
     const before = await store.count();
     const error = await failureOf(() => created(input));
@@ -64,6 +64,18 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
     expectError(error, InvalidInputError, 'INVALID_INPUT');
     expect(error).toMatchObject({ path });
     expect(await store.count()).toBe(before);
+  });
+
+  it.each<[what: string, input: unknown, message: RegExp]>([
+    [
+      'no user',
+      { userId: undefined },
+      /^session\.userId must be a text of 1 to 256 characters .*\. It is undefined\.$/,
+    ],
+    ['a number', { userId: 42 }, /^session\.userId must be a text of 1 to 256 characters [^.]*\.$/],
+    ['an unknown key', { ...user, surface: undefined }, /^session\.surface is not a known key\.$/],
+  ])('SES-02 SES-14 says in the words of the caller what is wrong with %s', async (_, input, message) => {
+    expect(await failureOf(() => created(input))).toMatchObject({ message: expect.stringMatching(message) as string });
   });
 
   it.each(badMetadata)('SES-12 SES-14 refuses metadata that is or holds %s', async (_, metadata, path) => {

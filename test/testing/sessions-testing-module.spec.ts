@@ -129,10 +129,10 @@ describe('SessionsTestingModule', () => {
     const app = await create({ orchestrators: [counting()] });
 
     expect(await rejection(app.conversation({ userId: '' }), InvalidInputError)).toMatchObject({
-      path: 'input.userId',
+      path: 'session.userId',
     });
     expect(await rejection(app.conversation(undefined as never), InvalidInputError)).toMatchObject({
-      path: 'input.userId',
+      path: 'session.userId',
     });
     const chat = await app.conversation({ userId: 'ann' });
     expect(await rejection(chat.say(''), InvalidInputError)).toMatchObject({ path: 'input.text' });

@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:net';
-import { once } from 'node:events';
 import { Logger } from '@nestjs/common';
 import { BullModule, getQueueToken } from '@nestjs/bullmq';
 import { type Queue } from 'bullmq';
@@ -11,6 +9,7 @@ import { Echo } from '../support/application.js';
 import { describeBullmqServers, ringsOn } from '../support/bullmq.js';
 import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
+import { portOfNobody } from '../support/port-of-nobody.js';
 import { startApplication } from '../support/running-application.js';
 import { describeRedis, REDIS } from '../support/servers.js';
 
@@ -159,6 +158,11 @@ describe('bullmqQueue', () => {
     },
   );
 
+  it('NST-03 refuses a key that it does not know', () => {
+    const wrong = { connection: {}, concurency: 2 };
+    expect(() => bullmqQueue(wrong)).toThrow('bullmqQueue: concurency is not a known key. There are: connection, ');
+  });
+
   it.each([
     [{ connection: { url: undefined } }, 'bullmqQueue: connection.url is undefined'],
     [{ connection: { url: '' } }, 'bullmqQueue: connection.url is empty'],
@@ -242,12 +246,3 @@ describeRedis('bullmqQueue in an application with @nestjs/bullmq', () => {
     await app.close();
   });
 });
-
-async function portOfNobody(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address ? address.port : 0;
-}

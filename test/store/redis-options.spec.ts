@@ -1,4 +1,6 @@
-import { SessionsConfigurationError } from 'nestjs-agent-sessions';
+import { SessionsConfigurationError, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { portOfNobody } from '../support/port-of-nobody.js';
+import { rejection } from '../support/running-application.js';
 import { redisAdapter, type RedisAdapterOptions } from 'nestjs-agent-sessions/redis';
 
 const url = 'redis://localhost:6379';
@@ -7,7 +9,9 @@ describe('the options of redisAdapter', () => {
   it.each<[string, unknown, string]>([
     ['neither client nor url', {}, 'client or url'],
     ['both', { client: {}, url }, 'client or url'],
-    ['an empty url', { url: '' }, "url is ''"],
+    ['an empty url', { url: '' }, 'redisAdapter: url is empty; give it a URL'],
+    ['a url of nobody', { url: undefined }, 'redisAdapter: url is undefined; give it a URL'],
+    ['an unknown key', { url, prefix: 'shop' }, 'redisAdapter: prefix is not a known key. There are: client, url, '],
     ['a url that is none', { url: 6379 }, 'url is 6379'],
     ['a client that is none', { client: { get: () => {} } }, 'client is'],
     ['an empty prefix', { url, keyPrefix: '' }, "keyPrefix is ''"],
@@ -25,6 +29,14 @@ describe('the options of redisAdapter', () => {
 
     expect(make).toThrow(SessionsConfigurationError);
     expect(make).toThrow(named);
+  });
+
+  it('NST-05 NST-22 names the server that is not there, and no password', async () => {
+    const server = `127.0.0.1:${await portOfNobody()}/2`;
+    const store = redisAdapter({ url: `redis://desk:hunter2@${server}` });
+    const error = await rejection(store.init!(), StoreUnavailableError);
+    expect(error.message).toContain(`The Redis store at ${server} could not be reached: `);
+    expect(error.message).not.toMatch(/desk|hunter2/);
   });
 
   it('NST-02 takes a prefix of any allowed characters', () => {

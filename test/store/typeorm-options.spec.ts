@@ -1,8 +1,10 @@
 import { join } from 'node:path';
 import { jest } from '@jest/globals';
 import Database from 'better-sqlite3';
-import { SessionsConfigurationError } from 'nestjs-agent-sessions';
+import { SessionsConfigurationError, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
+import { portOfNobody } from '../support/port-of-nobody.js';
+import { rejection } from '../support/running-application.js';
 import { temporaryFolder } from '../support/stores.js';
 
 describe('the options of typeormAdapter', () => {
@@ -16,6 +18,15 @@ describe('the options of typeormAdapter', () => {
     ['a pool of one', { dataSource: { type: 'postgres', database: 'x', poolSize: 1 } }, 'poolSize is 1'],
     ['another dialect', { dataSource: { type: 'cockroachdb', database: 'x' } }, '"cockroachdb"'],
     ['another SQLite driver', { dataSource: { type: 'sqljs', database: 'x' } }, '"sqljs"'],
+    ['a file of nobody', { dataSource: { type: 'better-sqlite3', database: undefined } }, 'environment variable set?'],
+    ['a URL of nobody', { dataSource: { type: 'postgres', url: undefined } }, 'dataSource.url is undefined; give it'],
+    ['an empty URL', { dataSource: { type: 'mariadb', url: '' } }, 'dataSource.url is empty; give it'],
+    [
+      'an unknown key',
+      { ...file(), migrationRun: true },
+      'typeormAdapter: migrationRun is not a known key. There are: ',
+    ],
+    ['an unknown key of SQLite', { ...file(), sqlite: { busyTimeout: 1 } }, 'sqlite.busyTimeout is not a known key.'],
     ['an empty prefix', { ...file(), tablePrefix: '' }, 'tablePrefix'],
     ['a prefix that is SQL', { ...file(), tablePrefix: 'a"; DROP TABLE x; --' }, 'tablePrefix'],
     ['a prefix with a line break', { ...file(), tablePrefix: 'a\n' }, 'tablePrefix'],
@@ -36,6 +47,17 @@ describe('the options of typeormAdapter', () => {
     expect(make).toThrow(SessionsConfigurationError);
     expect(make).toThrow(named);
   });
+
+  it.each(['postgres', 'mariadb'] as const)(
+    'NST-05 NST-22 names the %s that is not there, and no password',
+    async (type) => {
+      const server = `127.0.0.1:${await portOfNobody()}/shop`;
+      const store = typeormAdapter({ dataSource: { type, url: `${type}://desk:hunter2@${server}` } });
+      const error = await rejection(store.init!(), StoreUnavailableError);
+      expect(error.message).toContain(` store at ${server} could not be opened.`);
+      expect(error.message).not.toMatch(/desk|hunter2/);
+    },
+  );
 
   it.each([
     [undefined, 2],

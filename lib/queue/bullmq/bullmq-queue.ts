@@ -5,13 +5,14 @@ import { type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bu
 import { traceOf } from '../../common/error-trace.js';
 import { isPlainObject } from '../../common/json.js';
 import { loadPeer, requirePeer } from '../../common/load-peer.js';
+import { assertKnownKeys } from '../../common/known-keys.js';
+import { assertUrlIsSet, serverPlace } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
 import { type FindProvider, type TurnQueue } from '../../turn/turn-queue.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
 import { closeInTime } from './close-in-time.js';
 import { guardConnections } from './guard-connections.js';
-import { assertUrlIsSet, placeOf } from './queue-place.js';
 
 /** A ring, which is worth nothing once it was heard. */
 const RING: JobsOptions = { removeOnComplete: true, removeOnFail: true };
@@ -34,6 +35,15 @@ const POSTGRES_PORT = 5432;
 const RETRY_MS = 1000;
 /** The most that BullMQ's PostgreSQL backend can count. */
 const WITHOUT_END = 2_147_483_647;
+
+const KEYS = {
+  connection: true,
+  configKey: true,
+  backendFactory: true,
+  name: true,
+  prefix: true,
+  concurrency: true,
+} as const;
 
 /** What a job carries. @inline */
 interface Ring {
@@ -59,6 +69,7 @@ export class BullmqQueue implements TurnQueue {
   private failing = false;
 
   constructor(private readonly options: BullmqQueueOptions) {
+    assertKnownKeys(options, KEYS, 'bullmqQueue: ');
     this.name = options.name ?? 'agent-sessions';
     // BullMQ would say so at the first ring.
     if (this.name === '' || this.name.includes(':')) {
@@ -70,7 +81,7 @@ export class BullmqQueue implements TurnQueue {
         `bullmqQueue: concurrency is ${concurrency}; it must be a whole number from 1.`,
       );
     }
-    assertUrlIsSet(options.connection, 'bullmqQueue');
+    assertUrlIsSet(options.connection, 'bullmqQueue: connection.');
   }
 
   /** BullMQ's own queue, for Bull Board and metrics. */
@@ -196,7 +207,7 @@ export class BullmqQueue implements TurnQueue {
         'bullmqQueue: give it a connection, or import BullModule.forRoot({ connection }) of @nestjs/bullmq in the application.',
       );
     }
-    assertUrlIsSet(shared.connection, 'BullModule.forRoot');
+    assertUrlIsSet(shared.connection, 'BullModule.forRoot: connection.');
     return shared;
   }
 
@@ -212,7 +223,7 @@ export class BullmqQueue implements TurnQueue {
   }
 
   private get place(): string {
-    const place = placeOf(this.connection().connection, this.backendFactory ? POSTGRES_PORT : REDIS_PORT);
+    const place = serverPlace(this.connection().connection, this.backendFactory ? POSTGRES_PORT : REDIS_PORT);
     return place === undefined ? '' : ` at ${place}`;
   }
 

@@ -1,5 +1,7 @@
 import { inspect } from 'node:util';
 import { type Cluster, type Redis } from 'ioredis';
+import { assertKnownKeys } from '../../common/known-keys.js';
+import { assertUrlIsSet } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 
 /** A client of ioredis, of one server or of a Cluster. */
@@ -34,16 +36,20 @@ export interface ResolvedRedisOptions {
 /** Of a timer in Node. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
+const KEYS = { client: true, url: true, keyPrefix: true, operationTimeoutMs: true } as const;
+
 /** @throws SessionsConfigurationError for an option that is not allowed */
 export function resolveOptions(options: RedisAdapterOptions): ResolvedRedisOptions {
+  assertKnownKeys(options, KEYS, 'redisAdapter: ');
   const { client, url, keyPrefix = 'agent-sessions', operationTimeoutMs = 5_000 } = options;
+  if (client === undefined) assertUrlIsSet(options, 'redisAdapter: ');
   if ((client === undefined) === (url === undefined)) {
     throw new SessionsConfigurationError('redisAdapter: give either client or url.');
   }
   if (client !== undefined && typeof (client as Partial<RedisClient>).evalsha !== 'function') {
     throw new SessionsConfigurationError(`redisAdapter: client is ${inspect(client)}; it must be an ioredis client.`);
   }
-  if (url !== undefined && (typeof url !== 'string' || url === '')) {
+  if (url !== undefined && typeof url !== 'string') {
     throw new SessionsConfigurationError(`redisAdapter: url is ${inspect(url)}; it must be as redis://localhost:6379.`);
   }
   // The prefix becomes part of every key, and braces have a meaning there.

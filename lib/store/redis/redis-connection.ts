@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type Redis } from 'ioredis';
 import { loadPeer } from '../../common/load-peer.js';
+import { serverPlace } from '../../common/server-place.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { Deadline, DeadlineError } from '../../common/deadline.js';
 import { type RedisClient, type ResolvedRedisOptions } from './redis-adapter.options.js';
@@ -32,7 +33,7 @@ export class RedisConnection {
     }
     const ours = await newClient(url, operationTimeoutMs);
     const connection = new RedisConnection(ours, operationTimeoutMs, true);
-    await connection.connect(ours);
+    await connection.connect(ours, url);
     return connection;
   }
 
@@ -127,7 +128,7 @@ export class RedisConnection {
     });
   }
 
-  private async connect(client: Redis): Promise<void> {
+  private async connect(client: Redis, url: string): Promise<void> {
     let refusal: unknown;
     // Afterwards every call says so by itself.
     client.on('error', (error: unknown) => {
@@ -139,7 +140,12 @@ export class RedisConnection {
       this.close();
       const cause = refusal ?? error;
       const why = cause instanceof Error ? cause.message : String(cause);
-      throw new StoreUnavailableError(`The Redis store could not be reached: ${why}`, { cause, maybeApplied: false });
+      const place = serverPlace({ url }, 6379);
+      const server = place === undefined ? '' : ` at ${place}`;
+      throw new StoreUnavailableError(`The Redis store${server} could not be reached: ${why}`, {
+        cause,
+        maybeApplied: false,
+      });
     }
   }
 }

@@ -10,6 +10,8 @@ export interface Dialect {
   readonly title: string;
   /** OpenTelemetry's `db.system.name`. */
   readonly system: string;
+  /** The port of a server that names none. */
+  readonly port?: number;
   readonly quote: '"' | '`';
   /** What the first migration makes, in order. */
   readonly create: readonly string[];
@@ -19,10 +21,11 @@ const SQLITE: Dialect = { title: 'SQLite', system: 'sqlite', quote: '"', create:
 const POSTGRES: Dialect = {
   title: 'PostgreSQL',
   system: 'postgresql',
+  port: 5432,
   quote: '"',
   create: [...POSTGRES_TABLES, ...POSTGRES_FUNCTIONS],
 };
-const MYSQL: Dialect = { title: 'MySQL', system: 'mysql', quote: '`', create: MYSQL_TABLES };
+const MYSQL: Dialect = { title: 'MySQL', system: 'mysql', port: 3306, quote: '`', create: MYSQL_TABLES };
 
 const DIALECTS = {
   'better-sqlite3': SQLITE,

@@ -1,6 +1,7 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { guardPool, type PgPool } from '../../common/pg-clients.js';
 import { loadPeer } from '../../common/load-peer.js';
+import { serverPlace } from '../../common/server-place.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
 import { dialectOf } from './dialects.js';
@@ -41,8 +42,11 @@ export async function connect(dataSource: DataSource, timeoutMs: number): Promis
     guardConnections(dataSource);
   } catch (cause) {
     void connecting.then(() => dataSource.destroy()).catch(() => {});
-    const { title } = dialectOf(dataSource.options);
-    throw new StoreUnavailableError(`The ${title} store could not be reached.`, { cause, maybeApplied: false });
+    const { title, port = 0 } = dialectOf(dataSource.options);
+    const place = serverPlace(dataSource.options, port);
+    const server = place === undefined ? '' : ` at ${place}`;
+    // It may have answered, with a refusal.
+    throw new StoreUnavailableError(`The ${title} store${server} could not be opened.`, { cause, maybeApplied: false });
   }
 }
 

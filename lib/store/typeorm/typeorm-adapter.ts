@@ -1,4 +1,6 @@
 import { inspect } from 'node:util';
+import { assertKnownKeys } from '../../common/known-keys.js';
+import { assertUrlIsSet } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../sessions.adapter.js';
 import { dialectOf } from './dialects.js';
@@ -18,6 +20,7 @@ import { type ResolvedTypeormOptions, type TypeormAdapterOptions } from './typeo
  * @throws SessionsConfigurationError for another dialect, `:memory:`, or an option that is not allowed
  */
 export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter {
+  assertKnownKeys(options, KEYS, 'typeormAdapter: ');
   const { dataSource } = options;
   if (typeof dataSource !== 'object' || dataSource === null) {
     throw new SessionsConfigurationError(
@@ -26,17 +29,28 @@ export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter 
   }
   const connection = optionsOf(dataSource);
   dialectOf(connection);
+  assertUrlIsSet(dataSource, 'typeormAdapter: dataSource.');
   const resolved = resolveOptions(options);
   if (connection.type === 'postgres') return PostgresAdapter.create(dataSource, resolved);
   if (connection.type === 'better-sqlite3') return SqliteAdapter.create(connection, resolved);
   return MysqlAdapter.create(dataSource, resolved);
 }
 
+const KEYS = {
+  dataSource: true,
+  tablePrefix: true,
+  migrationsRun: true,
+  operationTimeoutMs: true,
+  sqlite: true,
+} as const;
+const SQLITE_KEYS = { synchronous: true, busyTimeoutMs: true } as const;
+
 /** Of a timer in Node. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 function resolveOptions(options: TypeormAdapterOptions): ResolvedTypeormOptions {
   const { tablePrefix = 'agent_', migrationsRun = false, operationTimeoutMs = 5_000, sqlite = {} } = options;
+  assertKnownKeys(sqlite, SQLITE_KEYS, 'typeormAdapter: sqlite.');
   const { synchronous = 'FULL', busyTimeoutMs = 5000 } = sqlite;
   // The prefix becomes part of SQL.
   if (!/^[A-Za-z_]\w{0,30}$/.test(tablePrefix)) {

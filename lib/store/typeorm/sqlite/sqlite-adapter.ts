@@ -38,9 +38,11 @@ export class SqliteAdapter {
   ) {
     const { database } = dataSource;
     if (typeof database !== 'string' || database === '' || database === ':memory:' || database.startsWith('file:')) {
+      const advice = database
+        ? 'For a store that lives in memory use memoryAdapter().'
+        : 'Is its environment variable set?';
       throw new SessionsConfigurationError(
-        `typeormAdapter: the SQLite database is ${JSON.stringify(database)}; it must be the path of a file. ` +
-          'For a store that lives in memory use memoryAdapter().',
+        `typeormAdapter: the SQLite database is ${JSON.stringify(database)}; it must be the path of a file. ${advice}`,
       );
     }
     this.file = resolve(database);

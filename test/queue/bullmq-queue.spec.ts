@@ -180,20 +180,23 @@ describe('bullmqQueue', () => {
   });
 
   it.each([
-    ['a URL', (port: number) => ({ url: `redis://desk:hunter2@127.0.0.1:${port}/0` }), '127.0.0.1'],
-    ['host and port', (port: number) => ({ host: '127.0.0.1', port, password: 'hunter2' }), '127.0.0.1'],
-    ['a port alone', (port: number) => ({ port, password: 'hunter2' }), 'localhost'],
-  ])('NST-22 TRN-21 names the server that cannot be reached by %s, and no password', async (_, connectionTo, host) => {
-    const { lines, logger } = capturingLogger();
-    const port = await portOfNobody();
-    const queue = bullmqQueue({ connection: { ...connectionTo(port), retryStrategy: () => 100 } });
-    const { close } = await startApplication({ turns: { queue }, logger });
-    await eventually(() => lines.some((line) => line.includes('has a problem')));
-    await close();
-    const told = lines.filter((line) => line.includes('has a problem'));
-    expect(told[0]).toContain(`The queue agent-sessions at ${host}:${port} has a problem; trying on.`);
-    for (const line of told) expect(line).not.toContain('hunter2');
-  });
+    ['a URL', (port: number) => ({ url: `redis://desk:hunter2@127.0.0.1:${port}/3` }), '127.0.0.1', '/3'],
+    ['host and port', (port: number) => ({ host: '127.0.0.1', port, password: 'hunter2' }), '127.0.0.1', ''],
+    ['a port alone', (port: number) => ({ port, password: 'hunter2' }), 'localhost', ''],
+  ])(
+    'NST-22 TRN-21 names the server that cannot be reached by %s, and no password',
+    async (_, connectionTo, host, database) => {
+      const { lines, logger } = capturingLogger();
+      const port = await portOfNobody();
+      const queue = bullmqQueue({ connection: { ...connectionTo(port), retryStrategy: () => 100 } });
+      const { close } = await startApplication({ turns: { queue }, logger });
+      await eventually(() => lines.some((line) => line.includes('has a problem')));
+      await close();
+      const told = lines.filter((line) => line.includes('has a problem'));
+      expect(told[0]).toContain(`The queue agent-sessions at ${host}:${port}${database} has a problem; trying on.`);
+      for (const line of told) expect(line).not.toContain('hunter2');
+    },
+  );
 
   it('TRN-21 without a connection and without BullModule.forRoot the application does not start', async () => {
     const start = startApplication({ turns: { queue: bullmqQueue() } });

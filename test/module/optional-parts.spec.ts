@@ -285,7 +285,9 @@ async function packagesLoadedBy(program: string): Promise<string[]> {
     nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(report)}`],
   });
   const imported = readFileSync(file, 'utf8');
-  const names = [...`${required}\n${imported}`.matchAll(/\/node_modules\/((?:@[^/]+\/)?[^/]+)\//g)].map(([, name]) => name ?? '');
+  const names = [...`${required}\n${imported}`.matchAll(/\/node_modules\/((?:@[^/]+\/)?[^/]+)\//g)].map(
+    ([, name]) => name ?? '',
+  );
   return [...new Set(names)];
 }
 

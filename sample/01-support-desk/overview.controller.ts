@@ -37,24 +37,34 @@ export class OverviewController {
       session: { state, createdAt, lastActivityAt, attachedSurfaces },
       plan: REFUND_STEPS.map(({ name }) => name),
       step: { name: step?.name, description: step?.description, tools },
-      lane: { head: lane.head?.status, queued: lane.queued },
-      turns: turns.map(toRow),
+      lane: { queued: lane.queued },
+      turns: await Promise.all(turns.map((turn) => this.toRow(turn))),
     };
   }
-}
 
-function toRow(turn: Turn): object {
-  const { id, idempotencyKey, position, status, request, reply, failures, acceptedAt, startedAt, settledAt } = turn;
-  return {
-    id,
-    idempotencyKey,
-    position,
-    status,
-    input: request.input.text,
-    reply: reply?.text ?? null,
-    failures,
-    acceptedAt,
-    startedAt,
-    settledAt,
-  };
+  private async toRow(turn: Turn): Promise<object> {
+    const { id, idempotencyKey, position, status, request, reply, failures, acceptedAt, startedAt, settledAt } = turn;
+    return {
+      id,
+      idempotencyKey,
+      position,
+      status,
+      input: request.input.text,
+      reply: status === 'cancelled' ? await this.saidUntilStopped(id) : (reply?.text ?? null),
+      failures,
+      acceptedAt,
+      startedAt,
+      settledAt,
+    };
+  }
+
+  /** A stopped turn has no reply, but its events stay. */
+  private async saidUntilStopped(turnId: string): Promise<string> {
+    let text = '';
+    for await (const { type, data } of this.turns.readEvents(turnId)) {
+      if (type === 'attempt') text = '';
+      if (type === 'delta') text += (data as { text: string }).text;
+    }
+    return text;
+  }
 }

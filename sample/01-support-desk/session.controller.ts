@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Body, Controller, Get, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
+import { BadRequestException, Body, Controller, Get, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
 import { CurrentSession, type Session, SessionGuard, SessionStore, UnauthenticatedError } from 'nestjs-agent-sessions';
 import { StartDto } from './chat.dto.js';
 import { CookieAuthGuard } from './cookie-auth.guard.js';
@@ -12,10 +12,14 @@ import { UseDeskSession } from './use-desk-session.decorator.js';
 export class SessionController {
   constructor(private readonly sessions: SessionStore) {}
 
-  /** Whoever opens the page is somebody new: a real application asks who. */
+  /**
+   * Whoever opens the page is somebody new: a real application asks who. It takes JSON alone: a form on another site cannot send
+   * that, and so signs nobody in.
+   */
   @Post('sign-in')
   @HttpCode(204)
-  signIn(@Res({ passthrough: true }) response: CookieResponse): void {
+  signIn(@Body() body: unknown, @Res({ passthrough: true }) response: CookieResponse): void {
+    if (body === undefined) throw new BadRequestException('The body must be JSON: {}');
     setCookie(response, USER_COOKIE, `visitor-${randomUUID()}`);
   }
 

@@ -76,6 +76,31 @@ export class ChatPage {
     await this.page.evaluate(RECORD);
   }
 
+  /** The addresses ending so that are asked from now on. */
+  requestsFor(end: string): string[] {
+    const asked: string[] = [];
+    this.page.on('request', (request) => {
+      if (request.url().endsWith(end)) asked.push(request.url());
+    });
+    return asked;
+  }
+
+  /** Keeps requests from the server until they may go on. */
+  async hold(addresses: string): Promise<{ goesOn(): Promise<void> }> {
+    let goOn = (): void => {};
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    await this.page.route(addresses, async (route) => {
+      await held;
+      await route.continue();
+    });
+    return {
+      goesOn: async () => {
+        goOn();
+        await this.page.unrouteAll({ behavior: 'wait' });
+      },
+    };
+  }
+
   /** What the server says to this page's cookies. */
   async overview(): Promise<Overview> {
     const response = await this.page.request.get(new URL('overview', this.page.url()).href);

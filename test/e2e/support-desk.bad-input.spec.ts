@@ -46,6 +46,9 @@ const MESSAGES: readonly [string, unknown, number, string][] = [
   ]),
 ];
 
+/** What a form on another site can send. */
+const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data', 'text/plain'];
+
 const QUERIES = [
   'after=',
   'after=-1',
@@ -86,6 +89,18 @@ describe('what the support desk refuses', () => {
   const say = (options: AskOptions) =>
     sample.ask('/turns', { method: 'POST', body: { input: 'hello' }, headers: ann.headers, ...options });
   const asAnn = (sessionId: string) => ({ 'x-user-id': 'ann', 'x-session-id': sessionId });
+
+  const signIn = (options: AskOptions) => sample.ask('/sign-in', { method: 'POST', ...options });
+  const signIns: Row[] = [
+    ['without a body', () => signIn({}), 400, 'BAD_REQUEST'],
+    ['whose body is no JSON', () => signIn({ body: '{' }), 400, 'BAD_REQUEST'],
+    ...FORMS.map((type): Row => [
+      `by a form of ${type}`,
+      () => signIn({ headers: { 'content-type': type }, body: '{}' }),
+      400,
+      'BAD_REQUEST',
+    ]),
+  ];
 
   const starts: Row[] = [
     ['without a user', () => start({}), 401, 'UNAUTHENTICATED'],
@@ -186,6 +201,7 @@ describe('what the support desk refuses', () => {
   ];
 
   describe.each([
+    ['POST /sign-in', signIns],
     ['POST /sessions', starts],
     ['POST /turns', turns],
     ['GET /turns/:id', turnLooks],

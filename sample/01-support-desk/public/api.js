@@ -10,6 +10,8 @@ export class Refused extends Error {
 }
 
 const LONGEST_MS = 10_000;
+/** Took too long, or asked too often. */
+const LATER = [408, 429];
 
 /**
  * Asks the server. Who asks, and in which conversation, is in cookies that no script can read.
@@ -25,7 +27,7 @@ export async function ask(path, { method = 'GET', body, headers = {} } = {}) {
     });
     const answer = response.status === 204 ? null : await response.json();
     if (response.ok) return answer;
-    if (response.status < 500) throw new Refused(answer);
+    if (response.status < 500 && !LATER.includes(response.status)) throw new Refused(answer);
   } catch (error) {
     if (error instanceof Refused) throw error;
   }

@@ -28,8 +28,9 @@ export function listen({ onSend, onStop }) {
   });
 
   stop.addEventListener('click', onStop);
-  document.addEventListener('keydown', ({ key }) => {
-    if (key === 'Escape' && !stop.hidden) onStop();
+  document.addEventListener('keydown', ({ key, isComposing }) => {
+    // Escape also drops such a word.
+    if (key === 'Escape' && !isComposing && !stop.hidden) onStop();
   });
 }
 

@@ -19,9 +19,17 @@ const outbox = new Outbox();
 let startedAt;
 let stream;
 let isLost = false;
+let isNewWanted = false;
 
-/** Asks how things stand, sends what was typed, and follows the answer that is under way. */
+/**
+ * Asks how things stand, sends what was typed, and follows the answer that is under way. One thing after the other: a message
+ * of one conversation is never on its way while the next one begins.
+ */
 async function refresh() {
+  if (isNewWanted) {
+    await begin();
+    isNewWanted = false;
+  }
   const now = await overview(conversation.seen);
   if (now.session.createdAt !== startedAt) {
     const isFirst = startedAt === undefined;
@@ -30,12 +38,13 @@ async function refresh() {
     if (!isFirst) return startOver();
   }
   connected();
+  if (isNewWanted) return;
   conversation.show(now.turns);
   showPanel(now);
   document.getElementById('log').removeAttribute('aria-busy');
   follow(conversation.current);
-  if (outbox.messages.length > 0) {
-    await outbox.send((message, why) => conversation.refuse(message, why));
+  while (outbox.messages.length > 0 && !isNewWanted) {
+    await outbox.sendFirst((message, why) => conversation.refuse(message, why));
     soon();
   }
 }
@@ -49,13 +58,20 @@ function follow(row) {
 
 function onEnd(row, end) {
   conversation.end(row, end);
+  follow(conversation.current);
   soon();
 }
 
 function startOver() {
   conversation.clear();
   clearPanel();
+  follow(conversation.current);
+  showUnsent();
   soon();
+}
+
+function showUnsent() {
+  outbox.messages.forEach((message) => conversation.add(message, isLost ? NOT_YET : ''));
 }
 
 function connected() {
@@ -69,29 +85,29 @@ function connected() {
 function failed(error) {
   isLost = true;
   status.textContent = error instanceof Unreachable ? 'Connection lost, trying again…' : error.message;
-  outbox.messages.forEach((message) => conversation.add(message, NOT_YET));
+  showUnsent();
 }
 
 listen({
   onSend(text) {
-    conversation.add(outbox.add(text), isLost ? NOT_YET : '');
+    outbox.add(text);
+    showUnsent();
     toBottom();
     soon();
   },
-  onStop: () => attempt(() => ask(`turns/${conversation.current?.id}/cancel`, { method: 'POST' })),
+  async onStop() {
+    const { current } = conversation;
+    if (!current) return;
+    await ask(`turns/${current.id}/cancel`, { method: 'POST' }).catch(failed);
+    soon();
+  },
 });
 
-newConversation.addEventListener('click', () =>
-  attempt(async () => {
-    await begin();
-    outbox.clear();
-  }),
-);
+newConversation.addEventListener('click', () => {
+  isNewWanted = true;
+  outbox.clear();
+  startOver();
+});
 
-async function attempt(action) {
-  await action().catch(failed);
-  soon();
-}
-
-outbox.messages.forEach((message) => conversation.add(message));
+showUnsent();
 const soon = repeat(() => refresh().catch(failed), REFRESH_MS);

@@ -10,23 +10,24 @@ export class Outbox {
   messages = JSON.parse(sessionStorage.getItem(KEPT) ?? '[]');
 
   add(text) {
-    const message = { key: newKey(), text };
-    this.keep([...this.messages, message]);
-    return message;
+    this.keep([...this.messages, { key: newKey(), text }]);
   }
 
-  /** @param onRefused is told of a message that the server does not want, and why @throws Unreachable */
-  async send(onRefused) {
-    for (const message of this.messages) {
-      const { key, text } = message;
-      try {
-        await ask('turns/submit', { method: 'POST', body: { input: text }, headers: { 'idempotency-key': key } });
-      } catch (error) {
-        if (!(error instanceof Refused)) throw error;
-        onRefused(message, error.message);
-      }
-      this.keep(this.messages.filter((other) => other !== message));
+  /**
+   * Sends the first message.
+   * @param onRefused is told of a message that the server does not want, and why
+   * @throws Unreachable
+   */
+  async sendFirst(onRefused) {
+    const [message] = this.messages;
+    const { key, text } = message;
+    try {
+      await ask('turns/submit', { method: 'POST', body: { input: text }, headers: { 'idempotency-key': key } });
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      onRefused(message, error.message);
     }
+    this.keep(this.messages.filter((other) => other !== message));
   }
 
   clear() {

@@ -1,6 +1,6 @@
 import { ask, Refused } from './api.js';
 
-const NO_SESSION = ['SESSION_ID_MISSING', 'SESSION_NOT_FOUND', 'SESSION_STATE'];
+const NO_SESSION = ['UNAUTHENTICATED', 'SESSION_ID_MISSING', 'SESSION_NOT_FOUND', 'SESSION_STATE'];
 
 /** What the server knows of the conversation, with the turns after a position. Begins one where there is none. */
 export async function overview(after) {
@@ -8,15 +8,20 @@ export async function overview(after) {
   try {
     return await ask(path);
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    if (error.code === 'UNAUTHENTICATED') await ask('sign-in', { method: 'POST' });
-    else if (!NO_SESSION.includes(error.code)) throw error;
+    if (!(error instanceof Refused && NO_SESSION.includes(error.code))) throw error;
     await begin();
     return ask(path);
   }
 }
 
 /** A new conversation. The page's surface moves to it. */
-export function begin() {
-  return ask('sessions', { method: 'POST', body: { surface: 'web' } });
+export async function begin() {
+  const start = () => ask('sessions', { method: 'POST', body: { surface: 'web' } });
+  try {
+    await start();
+  } catch (error) {
+    if (error.code !== 'UNAUTHENTICATED') throw error;
+    await ask('sign-in', { method: 'POST', body: {} });
+    await start();
+  }
 }

@@ -8,17 +8,8 @@ const files = new Map(
 );
 
 describe('the applications of the pages', () => {
-  let running: PageApplication | undefined;
-
-  afterEach(() => running?.stop());
-
-  async function start(files: ReadonlyMap<string, string>): Promise<PageApplication> {
-    running = await PageApplication.start(files);
-    return running;
-  }
-
   it('DOC docs/first-endpoint.md streams an answer to the user of the session, and to nobody else', async () => {
-    const application = await start(files);
+    const application = await PageApplication.start(files);
     const as = (user: string): Record<string, string> => ({ authorization: `Bearer ${user}-secret` });
     const begun = await application.post('/chat/sessions', as('ann'));
     const { id: session } = (await begun.json()) as { id: string };
@@ -40,7 +31,7 @@ describe('the applications of the pages', () => {
 
   it('DOC README.md has an example that runs as it stands', async () => {
     const [, module = ''] = /```ts\n(.*?export class AppModule {}\n)```/s.exec(read('README.md')) ?? [];
-    const application = await start(
+    const application = await PageApplication.start(
       new Map([
         ['app.module.ts', module],
         ['main.ts', files.get('main.ts') ?? ''],

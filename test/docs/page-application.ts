@@ -1,40 +1,37 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import ts from 'typescript';
+import { nodeProcess } from '../support/child-process.js';
 import { eventually } from '../support/eventually.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 import { PROJECT } from './pages.js';
 
-/** The files of a page as an application in a process of its own, on the package as it was built. */
+/** The files of a page as an application in a process of its own, on the package as it was built; gone after the file's last test. */
 export class PageApplication {
-  private constructor(
-    readonly url: string,
-    private readonly child: ChildProcess,
-    private readonly folder: string,
-  ) {}
+  private constructor(readonly url: string) {}
 
   /** @param files TypeScript by name, `main.ts` among them, which listens on PORT */
   static async start(files: ReadonlyMap<string, string>): Promise<PageApplication> {
     // Inside the package, so that it is found by its name.
-    mkdirSync(join(PROJECT, 'build'), { recursive: true });
-    const folder = mkdtempSync(join(PROJECT, 'build/page-'));
+    const build = join(PROJECT, 'build');
+    mkdirSync(build, { recursive: true });
+    const folder = temporaryFolder(build);
     for (const [name, text] of files) writeFileSync(join(folder, name.replace(/ts$/, 'js')), compiled(text));
     const port = await freePort();
-    const child = spawn(process.execPath, [join(folder, 'main.js')], {
-      env: { PATH: process.env.PATH, PORT: `${port}` },
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
-    // A test that fails must not leave it behind.
-    process.once('exit', () => child.kill('SIGKILL'));
-    const application = new PageApplication(`http://127.0.0.1:${port}`, child, folder);
-    const answers = (): Promise<boolean> =>
-      fetch(application.url).then(
+    const child = nodeProcess(join(folder, 'main.js'), { PORT: `${port}` });
+    let printed = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (printed += String(text)));
+    const url = `http://127.0.0.1:${port}`;
+    const answers = (): Promise<boolean> => {
+      if (child.exitCode !== null) throw new Error(`The application of the page ended:\n${printed}`);
+      return fetch(url).then(
         () => true,
-        () => child.exitCode !== null,
+        () => false,
       );
+    };
     await eventually(answers, { limitMs: 60_000, what: 'that the application of the page answers' });
-    return application;
+    return new PageApplication(url);
   }
 
   post(path: string, headers: Record<string, string>, body?: object): Promise<Response> {
@@ -43,12 +40,6 @@ export class PageApplication {
       headers: { 'content-type': 'application/json', ...headers },
       ...(body && { body: JSON.stringify(body) }),
     });
-  }
-
-  async stop(): Promise<void> {
-    const over = new Promise((resolve) => this.child.once('exit', resolve));
-    if (this.child.exitCode === null && this.child.kill('SIGKILL')) await over;
-    rmSync(this.folder, { recursive: true, force: true });
   }
 }
 

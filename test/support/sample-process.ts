@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
+import { nodeProcess } from './child-process.js';
 import { eventually } from './eventually.js';
 
 const MAIN = join(process.cwd(), 'build/sample/01-support-desk/main.js');
@@ -30,25 +31,17 @@ export class SampleProcess {
 
   /** @param database the path of the SQLite file @param port default: a free one */
   static async start(database: string, port = 0): Promise<SampleProcess> {
-    const child = spawn(process.execPath, [MAIN], {
-      env: { PATH: process.env.PATH, PORT: String(port), SESSIONS_DB: database },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const child = nodeProcess(MAIN, { PORT: String(port), SESSIONS_DB: database });
     const printed = { text: '' };
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => (printed.text += text));
     }
     const sample = new SampleProcess(child, printed);
-    // A test that fails must not leave it behind.
-    process.once('exit', () => child.kill('SIGKILL'));
     const hasStarted = (): boolean => {
       if (child.exitCode !== null) throw new Error(`The sample ended:\n${printed.text}`);
       return sample.address !== undefined;
     };
-    await eventually(hasStarted, { limitMs: 60_000, what: 'that the sample has started' }).catch((error: unknown) => {
-      child.kill('SIGKILL');
-      throw error;
-    });
+    await eventually(hasStarted, { limitMs: 60_000, what: 'that the sample has started' });
     return sample;
   }
 

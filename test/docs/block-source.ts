@@ -6,6 +6,8 @@ import { type Block, PROJECT } from './pages.js';
 export interface Origin {
   readonly from: string;
   readonly isType: boolean;
+  /** Whether it is the reader's or an earlier block's, not a package's. */
+  readonly isYours: boolean;
 }
 
 /** A block as a module: what it leaves out stands on one line before its text, so that lines can be counted back. */
@@ -18,24 +20,24 @@ export class BlockSource {
 
   constructor(
     readonly block: Block,
-    originOf: (name: string, importedModules: ReadonlySet<string>) => Origin | undefined,
+    originOf: (name: string) => Origin | undefined,
   ) {
     const typed = block.language === 'ts';
     this.file = join(PROJECT, `${block.page}.${block.line}.${block.language}`);
     const [before, after] = wrapping(block);
     const source = ts.createSourceFile(this.file, `${before}\n${block.text}\n${after}`, ts.ScriptTarget.ES2022);
-    const { declared, imported, modules, exported } = topLevelNames(source);
+    const { declared, imported, exported } = topLevelNames(source);
     const imports = [...identifiers(source)]
       .filter((name) => !declared.has(name) && !imported.has(name))
-      .map((name) => [name, originOf(name, modules)] as const)
-      .filter(([, origin]) => origin && (typed || !origin.isType))
+      .map((name) => [name, block.file ? undefined : originOf(name)] as const)
+      .filter(([, origin]) => origin && (typed || !origin.isType) && (imported.size === 0 || origin.isYours))
       .map(([name, origin]) => `import { ${origin?.isType ? 'type ' : ''}${name} } from '${origin?.from}';`);
     const exports = [...declared]
       .filter(([name]) => !exported.has(name))
       .map(([name, isType]) => (isType ? `type ${name}` : name));
     this.text = `${imports.join(' ')} ${before}\n${block.text}\n${after}\nexport { ${exports.join(', ')} };\n`;
     const from = specifierOf(this.file);
-    this.declared = new Map([...declared].map(([name, isType]) => [name, { from, isType }]));
+    this.declared = new Map([...declared].map(([name, isType]) => [name, { from, isType, isYours: true }]));
   }
 }
 
@@ -61,15 +63,13 @@ interface TopLevelNames {
   /** Each with whether it is only a type. */
   readonly declared: Map<string, boolean>;
   readonly imported: Set<string>;
-  readonly modules: Set<string>;
   readonly exported: Set<string>;
 }
 
 function topLevelNames(source: ts.SourceFile): TopLevelNames {
-  const names: TopLevelNames = { declared: new Map(), imported: new Set(), modules: new Set(), exported: new Set() };
+  const names: TopLevelNames = { declared: new Map(), imported: new Set(), exported: new Set() };
   for (const statement of source.statements) {
     if (ts.isImportDeclaration(statement)) {
-      if (ts.isStringLiteral(statement.moduleSpecifier)) names.modules.add(statement.moduleSpecifier.text);
       for (const name of identifiers(statement)) names.imported.add(name);
       continue;
     }

@@ -38,9 +38,7 @@ export class CompiledBlocks {
       const earlier = [...this.sources.values()].filter((source) => source.block.page === block.page).reverse();
       const source = new BlockSource(
         block,
-        (name, importedModules) =>
-          earlier.find(({ declared }) => declared.has(name))?.declared.get(name) ??
-          known.get(name)?.find(({ from }) => !importedModules.has(from)),
+        (name) => earlier.find(({ declared }) => declared.has(name))?.declared.get(name) ?? known.get(name),
       );
       this.sources.set(source.file, source);
     }
@@ -63,7 +61,7 @@ export class CompiledBlocks {
     });
   }
 
-  /** Blocks are files that are nowhere, and what they import from beside them is of the reader. */
+  /** Blocks are files that are nowhere. What they import from beside them is a file of their page, else of the reader. */
   private host(): ts.CompilerHost {
     const host = ts.createCompilerHost(this.options);
     const onDisk = host.getSourceFile.bind(host);
@@ -90,12 +88,18 @@ export class CompiledBlocks {
 
   private fileOf(specifier: string, from: string): string | undefined {
     if (specifier === YOURS) return YOURS;
-    if (this.sources.has(from) && specifier.startsWith('.')) return YOURS;
+    const importing = this.sources.get(from)?.block;
+    if (importing && specifier.startsWith('.')) {
+      const name = specifier.replace(/^\.\/(.*)\.js$/, '$1.ts');
+      const onPage = [...this.sources.values()].filter(({ block }) => block.page === importing.page);
+      const shown = onPage.findLast(({ block }) => block.file === name);
+      return shown?.file ?? (importing.file ? undefined : YOURS);
+    }
     return [...this.sources.keys()].find((file) => specifier === specifierOf(file));
   }
 
-  /** What modules export, by name. */
-  private namesOf(modules: readonly string[], host: ts.CompilerHost): Map<string, Origin[]> {
+  /** What modules export, by name; of the first that has it. */
+  private namesOf(modules: readonly string[], host: ts.CompilerHost): Map<string, Origin> {
     const index = join(PROJECT, 'known.ts');
     const text = modules.map((specifier) => `export * as _ from '${specifier}';`).join('\n');
     this.files.set(
@@ -107,15 +111,16 @@ export class CompiledBlocks {
     );
     const program = ts.createProgram([index], this.options, host);
     const checker = program.getTypeChecker();
-    const names = new Map<string, Origin[]>();
+    const names = new Map<string, Origin>();
     for (const statement of program.getSourceFile(index)?.statements ?? []) {
       const { moduleSpecifier } = statement as ts.ExportDeclaration;
       const from = (moduleSpecifier as ts.StringLiteral).text;
       const symbol = checker.getSymbolAtLocation(moduleSpecifier as ts.StringLiteral);
       for (const exported of symbol ? checker.getExportsOfModule(symbol) : []) {
-        const target = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported;
-        const origin = { from, isType: !(target.flags & ts.SymbolFlags.Value) };
-        names.set(exported.name, [...(names.get(exported.name) ?? []), origin]);
+        const isAlias = (exported.flags & ts.SymbolFlags.Alias) !== 0;
+        const target = isAlias ? checker.getAliasedSymbol(exported) : exported;
+        const isType = !(target.flags & ts.SymbolFlags.Value);
+        if (!names.has(exported.name)) names.set(exported.name, { from, isType, isYours: from === YOURS && !isAlias });
       }
     }
     return names;

@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { anchorsOf, linksOf, type Page, PAGES, PROJECT, readPage } from './pages.js';
+import { anchorsOf, linksOf, type Page, PAGES, PROJECT, readPage, undefinedReferencesOf } from './pages.js';
 
 describe('the links of the pages', () => {
   it.each(PAGES)('DOC %s links to what is there', (path) => {
     const page = readPage(path);
 
     expect(linksOf(page).flatMap((link) => problemOf(page, link))).toEqual([]);
+    expect(undefinedReferencesOf(page)).toEqual([]);
   });
 });
 

@@ -22,6 +22,8 @@ export interface Block {
   /** What follows it, or ''. */
   readonly shape: string;
   readonly text: string;
+  /** Without its folder, when the line before the block names a file of `src`: then it is shown whole. */
+  readonly file?: string;
 }
 
 export interface Page {
@@ -42,7 +44,8 @@ export function readPage(path: string): Page {
     const [fenced, indent = '', fence = '', language = '', shape = ''] = FENCE.exec(line) ?? [];
     if (open && fence === open.fence) {
       const { line, language, shape, text } = open;
-      blocks.push({ page: path, line, language, shape, text: text.join('\n') });
+      const file = /`src\/([\w.-]+)`/.exec(prose[line - 4] ?? '')?.[1];
+      blocks.push({ page: path, line, language, shape, text: text.join('\n'), ...(file && { file }) });
       open = undefined;
     } else if (open) {
       open.text.push(line.startsWith(open.indent) ? line.slice(open.indent.length) : line.trimStart());
@@ -72,6 +75,15 @@ export function anchorsOf({ prose }: Page): ReadonlySet<string> {
   return anchors;
 }
 
+/** Ends of links such as `[text][name]` or `[name][]` that are defined nowhere on the page. */
+export function undefinedReferencesOf({ prose }: Page): readonly { readonly line: number; readonly name: string }[] {
+  const text = withoutCode(prose);
+  const defined = new Set([...text.matchAll(/^ {0,3}\[([^\]]+)\]: +\S/gm)].map(([, name = '']) => name.toLowerCase()));
+  return [...text.matchAll(/\[([^[\]]+)\]\[([^[\]]*)\]/g)]
+    .map(({ index, 1: shown = '', 2: name = '' }) => ({ line: lineAt(text, index), name: name || shown }))
+    .filter(({ name }) => !defined.has(name.toLowerCase()));
+}
+
 export interface Link {
   readonly line: number;
   /** A path in the repository, or null for an address elsewhere. */
@@ -81,7 +93,7 @@ export interface Link {
 }
 
 export function linksOf({ path, prose }: Page): readonly Link[] {
-  const text = prose.replaceAll(/`[^`\n]*`/g, (code) => ' '.repeat(code.length));
+  const text = withoutCode(prose);
   return [...text.matchAll(/\]\(([^()\s]+)(?: "[^"]*")?\)|<[^>]+ (?:href|src)="([^"]+)"|^\[[^\]]+\]: +(\S+)/gm)].map(
     (found) => {
       const target = found[1] ?? found[2] ?? found[3] ?? '';
@@ -93,6 +105,10 @@ export function linksOf({ path, prose }: Page): readonly Link[] {
       };
     },
   );
+}
+
+function withoutCode(prose: string): string {
+  return prose.replaceAll(/`[^`\n]*`/g, (code) => ' '.repeat(code.length));
 }
 
 export function lineAt(text: string, index: number): number {

@@ -29,7 +29,7 @@ import { memoryAdapter } from './store/memory/memory-adapter.js';
 
 /** When states that have expired are removed. */
 export class CleanupOptions {
-  /** Default true. */
+  /** Whether they are removed by a timer. Default true. */
   @Optional()
   @MustBeBoolean()
   enabled?: boolean;

@@ -68,7 +68,7 @@ export class SessionsModuleOptions {
   @MustBeInteger(1, 1000)
   maxSurfacesPerSession?: number;
 
-  /** Of a session's metadata as JSON. Default 65,536. */
+  /** Bytes that a session's metadata may take as JSON. Default 65,536. */
   @Optional()
   @MustBeInteger(2, 16_777_216)
   maxMetadataBytes?: number;
@@ -104,7 +104,7 @@ export const PROCESS_ROLES: readonly ProcessRole[] = ['submit', 'work', 'both'];
 export interface SessionsModuleStatics {
   /** Makes the services injectable in every module. Default false. */
   readonly isGlobal?: boolean;
-  /** Default `both`. */
+  /** What this process does with turns. Default `both`. */
   readonly role?: ProcessRole;
   /** HTTP of this package's own; each controller needs guards. Default: none. */
   readonly controllers?: SessionsControllersOptions;

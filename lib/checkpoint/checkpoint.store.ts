@@ -4,7 +4,7 @@ import { type Checkpoint, type NewCheckpoint } from './checkpoint.js';
 export interface CheckpointPage {
   /** Checkpoints with an index below this one; default: from the latest. */
   readonly before?: number;
-  /** Default 50. */
+  /** How many checkpoints at most. Default 50. */
   readonly limit?: number;
 }
 

@@ -39,7 +39,7 @@ export interface StateClientOptions {
   readonly path?: string;
   /** Who asks, for example `{ authorization: 'Bearer ...' }`; a function is asked for each request. Default: none. */
   readonly headers?: Headers | (() => Headers | Promise<Headers>);
-  /** Default: the global one. */
+  /** What sends the requests. Default: the global one. */
   readonly fetch?: Fetch;
 }
 

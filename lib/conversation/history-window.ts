@@ -12,9 +12,9 @@ export type HistoryWindowOption = WindowShape | HistoryWindow;
 
 /** What functions see of the conversation: the route by `router`, intents and `evaluate` by `agents` (BOT-40). */
 export interface HistoryWindow {
-  /** Default: as `agents`. */
+  /** What the route sees. Default: as `agents`. */
   readonly router?: WindowShape;
-  /** Default 200 messages. */
+  /** What intents and `evaluate` see. Default 200 messages. */
   readonly agents?: WindowShape;
   /** How many messages are read for a window that is not a number. Default 200. */
   readonly loadLimit?: number;

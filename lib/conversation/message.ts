@@ -26,7 +26,7 @@ export interface MessageDraft {
   readonly toolCalls?: readonly ToolCall[];
   /** On a `tool` message: the call that it answers. */
   readonly toolCallId?: string;
-  /** Default: minted. */
+  /** The message's id. Default: minted. */
   readonly id?: string;
 }
 

@@ -9,7 +9,7 @@ export class SweepOptions {
   @Must(isCron, 'must be a cron expression, for example */5 * * * *.')
   cron?: string;
 
-  /** Default true. */
+  /** Whether this process sweeps. Default true. */
   @Optional()
   @MustBeBoolean()
   enabled?: boolean;

@@ -57,7 +57,7 @@ export type OnViolation = 'reject' | 'warn' | 'reset';
 export interface OrchestrationConfig {
   /** Left out: the agent may use all of its tools, and nothing is stored. */
   readonly steps?: readonly OrchestrationStep[];
-  /** Default `reject`. */
+  /** What comes of a tool that the plan does not allow. Default `reject`. */
   readonly onViolation?: OnViolation;
   /** Tokens that a session may take in all. Default: no limit. */
   readonly tokenBudget?: number;

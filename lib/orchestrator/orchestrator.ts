@@ -66,7 +66,7 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
   readonly compaction?: CompactionOptions;
   /** How many checkpoints remain per session. Default 100. */
   readonly keepCheckpoints?: KeepCheckpoints;
-  /** Of the state as JSON. Default 262,144. */
+  /** Bytes that the state may take as JSON. Default 262,144. */
   readonly maxStateBytes?: number;
   /**
    * The steps of the agent's plan, which say what tools its turns may use when; see `turn.tools`. Default: none, all tools.
@@ -82,7 +82,7 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
    * after a crash the turn goes on with the next one. Default: one decision and one dispatch.
    */
   readonly iterate?: boolean;
-  /** Of one turn, with `iterate`. Default 10. */
+  /** Iterations that one turn may make, with `iterate`. Default 10. */
   readonly maxIterations?: number;
   /** Where the first iteration of every turn goes without asking the route; with `iterate`. Default: the route is asked. */
   readonly initialIntent?: string;

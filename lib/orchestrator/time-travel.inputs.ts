@@ -49,17 +49,17 @@ export class ForkOptions extends CommandWait {
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   atTurn?: number;
 
-  /** Sent again with the same id, it is the same fork. Default: minted, so that each call makes a session. */
+  /** The id of the fork's session; sent again with the same one, it is the same fork. Default: minted, so that each call makes a session. */
   @Optional()
   @Must(isId, ID_RULE)
   newSessionId?: string;
 
-  /** Default: the owner of the session that is forked. */
+  /** Whose the fork is. Default: the owner of the session that is forked. */
   @Optional()
   @MustBeName()
   userId?: string;
 
-  /** JSON; copied. Default: that of the session that is forked. */
+  /** Metadata of the fork's session: JSON, copied. Default: that of the session that is forked. */
   @Allow()
   metadata?: Record<string, unknown>;
 }

@@ -34,11 +34,11 @@ export interface SessionStoreSettings {
   readonly maxLifetimeMs?: number;
   /** Who keeps a surface that two sessions of a user want. Default `move` (SES-07). */
   readonly surfacePolicy?: SurfacePolicy;
-  /** Default 16. */
+  /** Surfaces that one session may have attached. Default 16. */
   readonly maxSurfacesPerSession?: number;
-  /** Of the merged metadata as JSON. Default 65,536. */
+  /** Bytes that the merged metadata may take as JSON. Default 65,536. */
   readonly maxMetadataBytes?: number;
-  /** Default: 128 random bits as hexadecimal digits. */
+  /** Makes ids of sessions. Default: 128 random bits as hexadecimal digits. */
   readonly generateId?: IdGenerator;
 }
 

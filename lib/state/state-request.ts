@@ -61,7 +61,7 @@ export class ResetStateRequest extends StateRequest {
 
 /** How to make a session's conversation shorter (STA-24). The strategy says which of the numbers count. */
 export class CompactStateRequest extends StateRequest {
-  /** Default `recent`. */
+  /** What stays of the conversation. Default `recent`. */
   @Optional()
   @Must(
     (value) => (COMPACTION_STRATEGIES as readonly unknown[]).includes(value),

@@ -50,7 +50,7 @@ export class ToolQuery extends StatePageQuery {
 
 /** What a task begins with (STA-05). */
 export class NewTask {
-  /** Default: minted. */
+  /** The task's id. Default: minted. */
   @Optional()
   @Must(isId, ID_RULE)
   id?: string;
@@ -90,7 +90,7 @@ export class FlowVersionQuery {
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   after?: number;
 
-  /** Default 100. */
+  /** How many versions at most. Default 100. */
   @Optional()
   @MustBeInteger(1, 1000)
   limit?: number;

@@ -23,7 +23,7 @@ export class StateOptions {
   @Must((value) => typeof value === 'function', 'must be a function that returns the summary.')
   summarize?: Summarizer;
 
-  /** Of an entry of a tool, a flow state, or a checkpoint of a flow, as JSON. Default 262,144. */
+  /** Bytes that an entry of a tool, a flow state or a checkpoint of a flow may take as JSON. Default 262,144. */
   @Optional()
   @MustBeInteger(1, 16_777_216)
   maxBytes?: number;

@@ -6,7 +6,7 @@ export type Attributes = Readonly<Record<string, string | number | boolean>>;
 /** One piece of work as its span tells of it. */
 export interface SpanOptions {
   readonly name: string;
-  /** Default `internal`. */
+  /** The kind of the span. Default `internal`. */
   readonly kind?: 'internal' | 'client' | 'producer' | 'consumer';
   readonly attributes?: Attributes;
   /** The W3C `traceparent` of the span that it belongs to, `null`: none; default: the one that is active here. */

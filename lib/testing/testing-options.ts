@@ -25,7 +25,7 @@ export interface SessionsTestingOptions
   readonly sessionsControllers?: SessionsControllersOptions;
   /** As in `forRoot`. By default retries are not put off unless `retry.backoff` is given, and `shutdownGraceMs` is 0. */
   readonly turns?: Omit<TurnsOptions, 'queue'>;
-  /** Default: a new one. Give the clock that `adapter` reads, or the clock of another application. */
+  /** The clock that the test moves. Default: a new one. Give the clock that `adapter` reads, or the clock of another application. */
   readonly clock?: TestClock;
   /** `true`, or a function that makes the Nest application: see `SessionsTestingModule.http`. Default: none. */
   readonly http?: boolean | ((module: TestingModule) => INestApplication);

@@ -6,7 +6,7 @@ import { type IdSource } from './id-source.js';
 
 /** What `@UseSession` asks of a request (NST-10). */
 export interface UseSessionOptions {
-  /** Default `header:x-session-id` in HTTP and GraphQL, `data:sessionId` in WebSocket and microservices. */
+  /** Where the session's id stands. Default `header:x-session-id` in HTTP and GraphQL, `data:sessionId` in WebSocket and microservices. */
   readonly from?: IdSource;
   /** The states in which the handler may run. One past its lifetime counts as `expired`. Default: all but `expired`. */
   readonly states?: readonly SessionState[];

@@ -36,7 +36,7 @@ export interface Lane {
 export interface LaneQuery {
   /** Lanes of sessions after this one, in the order of their ids as bytes. Default: from the first. */
   readonly after?: string;
-  /** Default 50. */
+  /** How many lanes at most. Default 50. */
   readonly limit?: number;
 }
 

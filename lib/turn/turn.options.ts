@@ -19,7 +19,7 @@ export class BackoffOptions {
   @MustBeInteger(0, MAX_MS)
   delayMs?: number;
 
-  /** Exponential delays grow up to this. Default 60,000. */
+  /** Milliseconds up to which exponential delays grow. Default 60,000. */
   @Optional()
   @MustBeInteger(0, MAX_MS)
   maxDelayMs?: number;
@@ -77,7 +77,7 @@ export class TurnsOptions {
   @MustBeInteger(1, 1_000_000)
   maxQueuedPerSession?: number;
 
-  /** Of one input as JSON. Default 262,144. */
+  /** Bytes that one input may take as JSON. Default 262,144. */
   @Optional()
   @MustBeInteger(1, 67_108_864)
   maxInputBytes?: number;

@@ -173,7 +173,7 @@ export interface TurnQuery {
   readonly status?: TurnStatus | readonly TurnStatus[];
   /** Turns at later positions than this; default 0. */
   readonly after?: number;
-  /** Default 50. */
+  /** How many turns at most. Default 50. */
   readonly limit?: number;
 }
 

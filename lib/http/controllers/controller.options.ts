@@ -14,7 +14,7 @@ export class ControllerOptions {
   )
   guards!: readonly (Type<CanActivate> | CanActivate)[];
 
-  /** Default: the name of the controller. */
+  /** The path before its routes. Default: the name of the controller. */
   @Optional()
   @Must((value) => typeof value === 'string' && PATH.test(value), 'must be a path, for example admin/state.')
   path?: string;

@@ -39,7 +39,7 @@ export class ListSessionsQuery {
   @MustBeName()
   surfaceId?: string;
 
-  /** Default 50. */
+  /** Sessions of a page, at most. Default 50. */
   @Optional()
   @MustBeInteger(1, MAX_PAGE)
   limit?: number;

@@ -16,7 +16,7 @@ export class SubmitTurnBody implements TurnInput {
   @Allow()
   metadata?: TurnInput['metadata'];
 
-  /** Default: the only one that clients may speak to. */
+  /** The orchestrator that is spoken to. Default: the only one that clients may speak to. */
   @Optional()
   @MustBeName()
   orchestrator?: string;
@@ -38,7 +38,7 @@ export class ListTurnsQuery {
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   after?: number;
 
-  /** Default 50. */
+  /** Turns of a page, at most. Default 50. */
   @Optional()
   @MustBeInteger(1, MAX_PAGE)
   limit?: number;

@@ -119,7 +119,7 @@ export function read(path: string): string {
   return readFileSync(join(PROJECT, path), 'utf8');
 }
 
-function find(folder: string, name: RegExp): string[] {
+export function find(folder: string, name: RegExp): string[] {
   const files = readdirSync(join(PROJECT, folder), { recursive: true, encoding: 'utf8' });
   return files
     .map((file) => posix.join(folder, file))

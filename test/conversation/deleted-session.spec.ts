@@ -71,6 +71,8 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
     const frozen = new Promise<void>((resolve) => (freeze = resolve));
     let thaw = (): void => undefined;
     const thawed = new Promise<void>((resolve) => (thaw = resolve));
+    let refuse = (): void => undefined;
+    const refused = new Promise<void>((resolve) => (refuse = resolve));
     const before = await startProcess(adapter);
     await speak(adapter, sessionId, 1, 6);
     await before.compactor.compact(task(sessionId));
@@ -78,18 +80,22 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
     await speak(adapter, sessionId, 7, 8);
     // Frozen as it is about to store the head that it has replaced.
     const state = proxied(adapter.state, async (call, args) => {
-      if ((args[0] as { key: string }).key === earlierName(earlier).key) {
+      const { key } = args[0] as { key: string };
+      if (key === earlierName(earlier).key) {
         freeze();
         await thawed;
       }
-      return call();
+      const result = await call();
+      if (key === HEAD.key && result === null) refuse();
+      return result;
     });
     const first = await startProcess(adapter, { adapter: { state }, leaseMs: LEASE_MS });
     const finished = first.compactor.compact(task(sessionId)).catch((error: unknown) => error);
     await frozen;
     const second = await startProcess(connect());
-    // The lease of the frozen one is renewed; so it is given up by deleting what it holds.
+    // The lease of the frozen one is renewed; so it is given up by deleting what it holds, and the next renewal is refused.
     await remove(adapter);
+    await refused;
     await speak(adapter, sessionId, 1, 6);
     await second.compactor.compact(task(sessionId, { summarize: () => 'anew' }));
     await speak(adapter, sessionId, 7, 8);

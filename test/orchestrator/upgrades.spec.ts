@@ -104,7 +104,7 @@ describe.each(LASTING_STORES)('another version while a turn is in flight, over $
     const turns = { retry: { attempts: 2, backoff: { type: 'fixed', delayMs: 1 } } } as const;
     const back = await startApplication({ adapter: open(), orchestrators: [former], turns });
     const error = await rejection(back.handle(former).execute('lost', { sessionId }), OrchestratorDriftError);
-    expect(error.message).toContain('a newer version of the orchestrator (2, here 1)');
+    expect(error.message).toContain('was written by version 2, which is newer than 1 here');
     expect((await back.turns.list({ sessionId }))[1]).toMatchObject({ status: 'failed', failures: 2 });
     await back.close();
     const again = await startApplication({ adapter: open(), orchestrators: [present] });

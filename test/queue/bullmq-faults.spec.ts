@@ -260,7 +260,7 @@ describePostgres('bullmqQueue on PostgreSQL', () => {
     await eventually(() => heard.includes('later'));
 
     expect(errors).toEqual([
-      expect.stringMatching(/^The queue agent-sessions at [^ @]+:\d+ has a problem; trying on\.$/),
+      expect.stringMatching(/^The queue agent-sessions at [^ @]+:\d+\/\w+ has a problem; trying on\.$/),
     ]);
   });
 });

@@ -122,9 +122,9 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     ['a Map', new Map([['userId', 'ann']]), 'query'],
     ['an unknown key', { user: 'ann' }, 'query.user'],
     ['a key of another store', { offset: 5 }, 'query.offset'],
-    ['a key named __proto__', JSON.parse('{"__proto__":{"limit":5}}'), 'query'],
-    ['a key named constructor', { constructor: 1 }, 'query'],
-    ['a key named hasOwnProperty', { hasOwnProperty: 1 }, 'query'],
+    ['a key named __proto__', JSON.parse('{"__proto__":{"limit":5}}'), 'query.__proto__'],
+    ['a key named constructor', { constructor: 1 }, 'query.constructor'],
+    ['a key named hasOwnProperty', { hasOwnProperty: 1 }, 'query.hasOwnProperty'],
     ...['userId', 'workspaceId', 'surfaceId'].flatMap((key) =>
       // No workspace is a workspace to ask for.
       [...badNames.filter((name) => key !== 'workspaceId' || name !== null), { $ne: '' }].map(

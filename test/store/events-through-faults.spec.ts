@@ -15,9 +15,9 @@ import { describeServers } from '../support/servers.js';
 import { adapterOf, optionsOn } from '../support/stores.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
-const BOUND_MS = 400;
+const BOUND_MS = 1000;
 /** Longer than a batch, shorter than a lease. */
-const OUTAGE_MS = 1000;
+const OUTAGE_MS = 2000;
 const COUNT = 60;
 
 const APPENDS = {

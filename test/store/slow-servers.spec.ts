@@ -10,7 +10,7 @@ import { describePostgres, describeSqlServers } from '../support/servers.js';
 import { steadyClock } from '../support/steady-clock.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
-const BOUND_MS = 400;
+const BOUND_MS = 1000;
 /** Long enough for a busy machine, and far from for ever. */
 const SOON_MS = 10 * BOUND_MS;
 

@@ -124,7 +124,7 @@ export interface Turn {
   /** Index of the checkpoint that the turn wrote; absent unless it succeeded. */
   readonly turnIndex?: number;
   readonly reply?: TurnReply;
-  /** The last failure; of failed turns, and of those whose earlier attempt failed. */
+  /** Why it failed. Of a turn that is tried again: why the attempt before failed, until one succeeds. */
   readonly error?: TurnErrorRecord;
   readonly report?: JsonObject;
   /** Set while a running turn is asked to stop. */

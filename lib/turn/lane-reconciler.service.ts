@@ -3,10 +3,12 @@ import { traceOf } from '../common/error-trace.js';
 import { type TurnRuntime } from './turn-runtime.js';
 
 const BATCH = 500;
+/** A look comes up to this share of its interval sooner or later: in step, one process would get what another one waits for, for ever. */
+const SPREAD = 0.2;
 
 /**
  * Rings the lanes that somebody must look at: work whose ring was lost, lapsed leases, due retries and time-outs. Runs in
- * every working process, at start and then every `reconcileMs`; needs no lease, because a ring too many does no harm.
+ * every working process, at start and then about every `reconcileMs`; needs no lease, because a ring too many does no harm.
  */
 export class LaneReconciler {
   private readonly logger = new Logger(LaneReconciler.name);
@@ -71,6 +73,10 @@ export class LaneReconciler {
     if (this.stopped) return;
     this.timer = setTimeout(() => {
       this.running = this.reconcile();
-    }, this.runtime.settings.reconcileMs);
+    }, spread(this.runtime.settings.reconcileMs));
   }
+}
+
+function spread(intervalMs: number): number {
+  return intervalMs * (1 + SPREAD * (2 * Math.random() - 1));
 }

@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { createSessionStore, LaneService, memoryAdapter, type TurnLedger } from 'nestjs-agent-sessions';
+import { mintId } from '../../lib/common/ids.js';
 import { LaneBell } from '../../lib/turn/lane-bell.js';
 import { LaneReconciler } from '../../lib/turn/lane-reconciler.service.js';
 import { TurnRecovery } from '../../lib/turn/turn-recovery.js';
 import { type TurnRuntime } from '../../lib/turn/turn-runtime.js';
-import { turnRequest } from '../support/ledger-requests.js';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { steadyClock } from '../support/steady-clock.js';
 
 beforeAll(() => {
@@ -105,6 +107,36 @@ it('TRN-11 the reconciler rings for every lane that is due, however many wait fo
   expect(rung.sort()).toEqual(lanes.sort());
 });
 
+it('TRN-11 BOT-24 two processes in step: what one of them gives back each time comes to the other', async () => {
+  jest.useFakeTimers();
+  try {
+    const { ledger, lanes } = await forgottenLanes(1, Date.now);
+    jest.advanceTimersByTime(2000);
+    const settings = { reconcileMs: 1000 };
+    const starting = (ring: (sessionId: string) => Promise<void>): LaneReconciler =>
+      new LaneReconciler({
+        ledger,
+        bell: new LaneBell({ ring }),
+        recovery: new TurnRecovery(),
+        settings,
+      } as TurnRuntime);
+    const givesBack = starting(async (sessionId) => {
+      const claimed = await ledger.claim(sessionId, claimRequest(mintId()));
+      await ledger.release(claimed!.hold, settings.reconcileMs);
+    });
+    const rung: string[] = [];
+    const waits = starting(async (sessionId) => void rung.push(sessionId));
+    await givesBack.start();
+    await waits.start();
+    await jest.advanceTimersByTimeAsync(100_000);
+    expect(rung).toContain(lanes[0]);
+    await givesBack.stop();
+    await waits.stop();
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
 it('TRN-11 a lane that is resumed is rung for at once when its head is due; all lanes are left to the reconciler', async () => {
   const { ledger, lanes } = await forgottenLanes(2);
   const rung: string[] = [];
@@ -134,13 +166,16 @@ it('TRN-11 all lanes are counted and cleared, however many there are', async () 
 });
 
 /** Lanes whose rings were lost a while ago. */
-async function forgottenLanes(count: number): Promise<{
+async function forgottenLanes(
+  count: number,
+  clock?: () => number,
+): Promise<{
   ledger: TurnLedger;
   lanes: string[];
   elapse: (ms: number) => void;
 }> {
   let now = Date.now();
-  const adapter = memoryAdapter({ clock: () => now });
+  const adapter = memoryAdapter({ clock: clock ?? (() => now) });
   const sessions = createSessionStore({ adapter: adapter.sessions });
   const lanes: string[] = [];
   for (let n = 0; n < count; n += 1) {

@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { BENCH } from './chart-library.js';
 
-/** Installs what only the benchmark needs, unless it is there. */
+/** Installs what only the benchmark needs, unless it is there. How is in `.npmrc` there. */
 export function installOnce(): void {
   const { dependencies } = JSON.parse(readFileSync(join(BENCH, 'package.json'), 'utf8')) as { dependencies: object };
-  if (Object.keys(dependencies).every((name) => existsSync(join(BENCH, 'node_modules', name)))) return;
+  const modules = join(BENCH, 'node_modules');
+  if (Object.keys(dependencies).every((name) => existsSync(join(modules, name)))) return;
   console.log('Installing what the benchmark needs, in bench/.');
-  execFileSync('npm', ['ci', '--prefix', BENCH, '--omit=peer', '--no-audit', '--no-fund'], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: BENCH, stdio: ['ignore', 'ignore', 'inherit'] });
+  // Not compiled; without it the one of the package itself is found, and everybody has the same SQLite.
+  rmSync(join(modules, 'better-sqlite3'), { recursive: true, force: true });
 }

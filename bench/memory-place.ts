@@ -48,14 +48,16 @@ export interface OpenPlace {
   close(): Promise<void>;
 }
 
-const OPENERS: Readonly<Record<StoreName, () => Promise<OpenPlace>>> = {
+const OPENERS: Readonly<Partial<Record<StoreName, () => Promise<OpenPlace>>>> = {
   redis: openRedis,
   postgres: openPostgres,
   sqlite: openSqlite,
 };
 
-export function openPlace(store: StoreName): Promise<OpenPlace> {
-  return OPENERS[store]();
+export async function openPlace(store: StoreName): Promise<OpenPlace> {
+  const open = OPENERS[store];
+  if (!open) throw new Error(`There is no place for the memory of ${store}.`);
+  return open();
 }
 
 export function adapterAt({ store, url }: MemoryPlace): SessionsAdapter {

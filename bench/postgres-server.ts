@@ -18,6 +18,7 @@ export async function openPostgresServer(): Promise<StoreServer> {
   const [{ version }] = await admin.query<{ version: string }[]>("SELECT current_setting('server_version') AS version");
   return {
     version: `PostgreSQL ${version.split(' ')[0]}, fsync = off, shared_buffers = 128MB`,
+    address: url,
     open: async (population) => {
       const name = `bench_${population.count}`;
       await admin.query(`CREATE DATABASE ${name}`);

@@ -14,6 +14,7 @@ export async function openRedisServer(): Promise<StoreServer> {
   const version = infoField(await client.info('server'), 'redis_version');
   return {
     version: `Redis ${version}, nothing on disk`,
+    address: url,
     open: async (population) => {
       if (population.count > 0) await fillRedis(url, population);
       const own = new Redis(url, { maxRetriesPerRequest: 0 });

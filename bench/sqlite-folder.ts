@@ -11,7 +11,8 @@ import { type Meter, type OpenStore, type StoreServer } from './store-server.js'
 export async function openSqliteFolder(): Promise<StoreServer> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
   return {
-    version: `SQLite ${sqliteVersion()}, synchronous = NORMAL`,
+    version: `SQLite ${sqliteVersion()}, synchronous = NORMAL (PRF-02: FULL)`,
+    address: folder,
     open: (population) => openFile(join(folder, `${population.count}.db`), population),
     close: async () => rmSync(folder, { recursive: true, force: true }),
   };

@@ -5,8 +5,10 @@ import { type Population } from './population.js';
 export interface StoreServer {
   /** What it runs on, for the report. */
   readonly version: string;
-  /** Makes a store of that many sessions, and opens it. */
-  open(population: Population): Promise<OpenStore>;
+  /** The URL of a server, the path of a folder. */
+  readonly address: string;
+  /** Makes a store of that many sessions, and opens it. Left out: nothing is measured there that needs one. */
+  open?(population: Population): Promise<OpenStore>;
   close(): Promise<void>;
 }
 

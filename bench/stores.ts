@@ -1,11 +1,12 @@
 import { checkFill } from './check-fill.js';
+import { openMariadbServer } from './mariadb-server.js';
 import { type Population } from './population.js';
 import { openPostgresServer } from './postgres-server.js';
 import { openRedisServer } from './redis-server.js';
 import { openSqliteFolder } from './sqlite-folder.js';
 import { type OpenStore, type StoreServer } from './store-server.js';
 
-export const STORE_NAMES = ['sqlite', 'postgres', 'redis'] as const;
+export const STORE_NAMES = ['sqlite', 'postgres', 'mariadb', 'redis'] as const;
 export type StoreName = (typeof STORE_NAMES)[number];
 
 /** A store with its sessions in it. */
@@ -16,6 +17,7 @@ export interface FilledStore extends OpenStore {
 const OPENERS: Readonly<Record<StoreName, () => Promise<StoreServer>>> = {
   sqlite: openSqliteFolder,
   postgres: openPostgresServer,
+  mariadb: openMariadbServer,
   redis: openRedisServer,
 };
 
@@ -36,6 +38,10 @@ export class Stores {
     return this.server.version;
   }
 
+  get address(): string {
+    return this.server.address;
+  }
+
   /** The store of that many sessions, checked. @throws WrongAnswerError */
   with(sessions: number): Promise<FilledStore> {
     const store = this.opened.get(sessions) ?? this.fill(sessions);
@@ -53,6 +59,7 @@ export class Stores {
   private async fill(count: number): Promise<FilledStore> {
     const population = { count, filledAt: Date.now() };
     const startedAt = performance.now();
+    if (!this.server.open) throw new Error(`Nothing fills a ${this.name} store.`);
     const store = await this.server.open(population);
     if (count > 0) {
       await checkFill(store.adapter, population).catch(async (error: unknown) => {

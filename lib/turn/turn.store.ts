@@ -40,15 +40,23 @@ export interface AcceptTurn {
   readonly maxSessionLifetimeMs?: number;
   /** Sessions live in a foreign store, and the caller has checked this one there. */
   readonly foreignSession?: boolean;
+  /** The caller has a worker that is free for the turn if its lane is: to be claimed in the same commit then. */
+  readonly claim?: ClaimRequest;
 }
 
 /** What became of it. */
 export interface AcceptedTurn {
+  /** As it was accepted, or as the one that was there already stands now. */
   readonly turn: Turn;
   /** The turn was there already: the call was sent twice, or its idempotency key is known. */
   readonly duplicate: boolean;
   /** The lane has work and perhaps nobody who knows: ring. */
   readonly ring: boolean;
+  /**
+   * What `claim` right after would have given for the claim that the request brought: the turn found its lane idle. A store
+   * may leave that claim aside and ring.
+   */
+  readonly claimed?: ClaimedTurn;
 }
 
 /** What a worker says of itself when it asks for the next turn of a lane. */
@@ -186,7 +194,7 @@ export interface TurnQuery {
  *
  * | method | from | to |
  * | --- | --- | --- |
- * | accept | | queued; others by `whenBusy`, as below |
+ * | accept | | queued; others by `whenBusy`, as below; running when it is claimed at once |
  * | claim | queued and due; waiting and timed out; running and lapsed | running with the next fence; failed when it lapsed `maxAttempts` times |
  * | settle | running | awaiting-input, completed, failed, cancelled |
  * | retry | running | queued, due later, still the head; one failure more |
@@ -216,6 +224,9 @@ export interface TurnLedger {
   /**
    * Puts a turn at the end of its lane. Checked in this order: the same id or idempotency key, then the session, then
    * whether its lane is draining, then policy and limits.
+   *
+   * The request's claim is for the new turn alone, and only when nothing is open before it: what was accepted before is
+   * claimed by `claim`. Sent twice, the second answer has the claimed turn as well, for as long as that claim holds it.
    * @throws IdempotencyConflictError, SessionNotFoundError, SessionStateError, LaneDrainingError, SessionBusyError,
    * LaneFullError
    */

@@ -2,6 +2,7 @@ import { SessionNotFoundError, SessionStateError } from '../../session/session.e
 import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../../turn/turn.errors.js';
 import { type AcceptedTurn, type AcceptTurn } from '../../turn/turn.store.js';
 import { type CancelMode, type WhenBusy } from '../../turn/turn.js';
+import { claimTurn, repeatClaim } from './claim-turn.js';
 import { assertNotErased, endTurn, hasBegun, isLapsed, makeLane, restLane } from './lane.js';
 import { assertTakesTurns } from './lane-control.js';
 import { iso, toTurn } from './row-mapping.js';
@@ -16,10 +17,10 @@ const STOPS: Partial<Record<WhenBusy, CancelMode>> = {
   replace: 'interrupt',
 };
 
-/** TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn. */
+/** TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn and its claim. */
 export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
   const known = tx.turns.get(request.id) ?? sameKey(tx, request);
-  if (known) return { turn: toTurn(known), duplicate: true, ring: known.status === 'queued' };
+  if (known) return answerAgain(tx, known, request);
 
   assertSessionTakesTurns(tx, request);
   const lane = tx.lanes.get(request.sessionId) ?? makeLane(tx, request.sessionId);
@@ -29,9 +30,17 @@ export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
   const turn = newTurn(request, lane.nextPosition, tx.now);
   tx.turns.insert(turn);
   tx.lanes.update(lane.sessionId, { nextPosition: lane.nextPosition + 1, depth: depth + 1 });
+  const claimed = depth === 0 && request.claim ? claimTurn(tx, lane.sessionId, request.claim) : null;
+  if (claimed) return { turn: toTurn(turn), duplicate: false, ring: false, claimed };
   // Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring.
   const ring = headChanges && restLane(tx, lane.sessionId, depth + 1);
   return { turn: toTurn(turn), duplicate: false, ring };
+}
+
+/** The turn is there already. Whoever claimed it when it was accepted may not have heard of that. */
+function answerAgain(tx: Transaction, turn: TurnRow, { claim }: AcceptTurn): AcceptedTurn {
+  const claimed = claim ? repeatClaim(tx, turn, claim) : null;
+  return { turn: toTurn(turn), duplicate: true, ring: turn.status === 'queued', ...(claimed ? { claimed } : {}) };
 }
 
 /** The turn that has the idempotency key; a key that has lapsed is taken off its turn. */

@@ -18,9 +18,7 @@ export function claimTurn(tx: Transaction, sessionId: string, request: ClaimRequ
     const head = tx.turns.head(sessionId);
     if (!head) return null;
     if (head.status === 'running') {
-      // The same claim sent twice gets the same answer.
-      if (lane.holder === request.holder && !isLapsed(lane, tx.now)) return answer(tx, lane, head, request);
-      if (!isLapsed(lane, tx.now)) return null;
+      if (!isLapsed(lane, tx.now)) return repeatClaim(tx, head, request);
     } else if (!isDue(head, tx.now)) {
       return null;
     }
@@ -31,6 +29,13 @@ export function claimTurn(tx: Transaction, sessionId: string, request: ClaimRequ
     lane = tx.lanes.get(sessionId);
   }
   return null;
+}
+
+/** The same claim sent twice gets the same answer, for as long as it holds the turn; null: it is not the same or does not. */
+export function repeatClaim(tx: Transaction, turn: TurnRow, request: ClaimRequest): ClaimedTurn | null {
+  const lane = tx.lanes.get(turn.sessionId);
+  const isHeld = lane?.runningTurn === turn.id && lane.holder === request.holder && !isLapsed(lane, tx.now);
+  return isHeld ? answer(tx, lane, turn, request) : null;
 }
 
 /** The turn as it may run now, or null when it ended instead. */

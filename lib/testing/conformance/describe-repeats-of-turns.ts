@@ -44,6 +44,19 @@ export function describeRepeatsOfTurns(context: ConformanceContext): void {
     repeat(`TRN-01 TRN-06 accept on an idle lane, ${whenBusy}`, async (lane) => accepting(lane, whenBusy));
   }
 
+  for (const whenBusy of WHEN_BUSY) {
+    repeat(`TRN-01 TRN-03 accept with a claim on an idle lane, ${whenBusy}`, async (lane) => {
+      const request = {
+        ...lane.acceptRequest('new', { whenBusy }),
+        claim: lane.claimRequest({ windows: { [DESK]: 10 } }),
+      };
+      return {
+        send: ({ turns }) => turns.accept(request),
+        again: (first) => ({ ...first, duplicate: true, ...(first.claimed ? { turn: first.claimed.turn } : {}) }),
+      };
+    });
+  }
+
   repeat('TRN-05 accept with an idempotency key', async (lane) => {
     const request = lane.acceptRequest('hello', { idempotency: { key: 'key', hash: 'hash', ttlMs: LONG_MS } });
     return {

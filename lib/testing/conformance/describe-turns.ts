@@ -5,6 +5,7 @@ import { describeTurnsBegun } from './describe-turns-begun.js';
 import { describeTurnsBusy } from './describe-turns-busy.js';
 import { describeTurnsCancel } from './describe-turns-cancel.js';
 import { describeTurnsClaim } from './describe-turns-claim.js';
+import { describeTurnsClaimedAtOnce } from './describe-turns-claimed-at-once.js';
 import { describeTurnsDocuments } from './describe-turns-documents.js';
 import { describeTurnsDue } from './describe-turns-due.js';
 import { describeTurnsEndOfSession } from './describe-turns-end-of-session.js';
@@ -25,6 +26,7 @@ export function describeTurns(context: ConformanceContext): void {
     describe('busy', () => describeTurnsBusy(context));
     describe('busy with a turn that is queued again', () => describeTurnsBegun(context));
     describe('claim', () => describeTurnsClaim(context));
+    describe('accept that claims', () => describeTurnsClaimedAtOnce(context));
     describe('exclusion', () => describeTurnsFence(context));
     describe('settle', () => describeTurnsSettle(context));
     describe('documents', () => describeTurnsDocuments(context));

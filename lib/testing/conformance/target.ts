@@ -10,6 +10,8 @@ export interface ConformanceTarget {
   readonly elapse?: (ms: number) => Promise<void>;
   /** Opens the same store once more, as another process would. Left out: all clients of a test share `adapter`. */
   readonly connect?: () => SessionsAdapter | Promise<SessionsAdapter>;
+  /** The store claims in `accept` what it may claim there (AcceptTurn.claim), and must. Default: it may leave that aside. */
+  readonly claimsOnAccept?: boolean;
 }
 
 /** What the parts of the suite are given. All tests share one store, so each makes its own ids. */
@@ -24,6 +26,8 @@ export interface ConformanceContext {
   readonly elapse: (ms: number) => Promise<void>;
   /** As elapse, but to the millisecond and at once; absent when the clock runs by itself. */
   readonly moveClock: ((ms: number) => Promise<void>) | undefined;
+  /** Whether accept must claim where it can. */
+  readonly claimsOnAccept: boolean;
 }
 
 /** A context over a target that is opened before the tests run. */
@@ -40,6 +44,9 @@ export function contextOf(target: () => ConformanceTarget & { clients: SessionsA
     },
     get moveClock() {
       return target().elapse;
+    },
+    get claimsOnAccept() {
+      return target().claimsOnAccept ?? false;
     },
     id: mintId,
     elapse: async (ms) => {

@@ -21,7 +21,7 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
   plan(action: LaneAction): LaneOperation | null {
     switch (action.type) {
       case 'accept':
-        return { type: 'accept', turnId: this.turnIdFor(action.again), whenBusy: action.whenBusy };
+        return this.planAccept(action);
       case 'claim':
         return { type: 'claim', ...this.newClaim(action.leaseMs, action.again) };
       case 'signal': {
@@ -40,6 +40,11 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
       default:
         return 'which' in action ? this.planWrite(action) : action;
     }
+  }
+
+  private planAccept({ whenBusy, again, leaseMs }: Extract<LaneAction, { type: 'accept' }>): LaneOperation {
+    const claim = leaseMs === null ? null : this.newClaim(leaseMs, again);
+    return { type: 'accept', turnId: this.turnIdFor(again), whenBusy, claim };
   }
 
   private planWrite(action: Extract<LaneAction, { which: number }>): LaneOperation | null {
@@ -72,8 +77,8 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
     const sessions = adapter.sessions as AtomicSessionStoreAdapter;
     switch (operation.type) {
       case 'accept': {
-        const { turn, duplicate } = await turns.accept(this.turnOf(operation));
-        return { position: turn.position, duplicate };
+        const { turn, duplicate, claimed } = await turns.accept(this.turnOf(operation));
+        return { position: turn.position, duplicate, claimed: this.given(claimed ?? null) };
       }
       case 'claim':
         return this.given(await turns.claim(sessionId, claimRequest(operation)));
@@ -185,6 +190,7 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
   private turnOf({
     turnId,
     whenBusy,
+    claim,
   }: Extract<LaneOperation, { type: 'accept' }>): Parameters<TurnLedger['accept']>[0] {
     return {
       id: turnId,
@@ -195,6 +201,7 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
       attributes: {},
       whenBusy,
       maxQueued: MAX_QUEUED,
+      ...(claim ? { claim: claimRequest(claim) } : {}),
     };
   }
 

@@ -58,7 +58,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
   apply(operation: LaneOperation, seen: unknown): unknown {
     switch (operation.type) {
       case 'accept':
-        return this.accept(operation);
+        return this.accept(operation, seen);
       case 'claim':
         return this.claim(operation, seen);
       case 'signal':
@@ -90,9 +90,14 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     }
   }
 
-  private accept({ turnId, whenBusy }: Operation<'accept'>): unknown {
+  private accept({ turnId, whenBusy, claim }: Operation<'accept'>, seen: unknown): unknown {
     const known = this.turns.find(({ id }) => id === turnId);
-    if (known) return { position: known.position, duplicate: true };
+    // A store may leave the claim aside.
+    const claimSeen = (seen as { readonly claimed?: unknown }).claimed ?? null;
+    if (known) {
+      const isHeld = known === this.head && this.runner?.holder === claim?.holder && !this.hasLapsed;
+      return { position: known.position, duplicate: true, claimed: isHeld && claimSeen ? this.given(known) : null };
+    }
     if (this.session === null) return 'SESSION_NOT_FOUND';
     if (this.session === 'expired') return 'SESSION_STATE';
     if (this.mode === 'draining') return 'LANE_DRAINING';
@@ -108,8 +113,10 @@ export class LaneModel implements SequentialModel<LaneOperation> {
       if (whenBusy === 'interrupt' || whenBusy === 'replace') this.ask(head, 'interrupt');
     }
     const position = this.turns.length + 1;
-    this.turns.push(newTurn(turnId, position));
-    return { position, duplicate: false };
+    const turn = newTurn(turnId, position);
+    this.turns.push(turn);
+    const claimed = claim && claimSeen && turn === this.head ? this.claim(claim, claimSeen) : null;
+    return { position, duplicate: false, claimed };
   }
 
   private claim(claim: LaneClaim, seen: unknown): unknown {

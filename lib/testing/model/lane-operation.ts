@@ -8,7 +8,12 @@ export type ModelledSettle = 'awaiting-input' | 'failed' | 'cancelled';
 
 /** What is sent to the lane of one session. */
 export type LaneOperation =
-  | { readonly type: 'accept'; readonly turnId: string; readonly whenBusy: WhenBusy }
+  | {
+      readonly type: 'accept';
+      readonly turnId: string;
+      readonly whenBusy: WhenBusy;
+      readonly claim: LaneClaim | null;
+    }
   | ({ readonly type: 'claim' } & LaneClaim)
   | { readonly type: 'renew'; readonly hold: TurnHold; readonly leaseMs: number }
   | {
@@ -41,7 +46,13 @@ export interface LaneClaim {
  * come from a client that lost its turn long ago.
  */
 export type LaneAction =
-  | { readonly type: 'accept'; readonly whenBusy: WhenBusy; readonly again: boolean }
+  | {
+      readonly type: 'accept';
+      readonly whenBusy: WhenBusy;
+      readonly again: boolean;
+      /** Of the claim that it brings. */
+      readonly leaseMs: number | null;
+    }
   | { readonly type: 'claim'; readonly leaseMs: number; readonly again: boolean }
   | { readonly type: 'renew'; readonly which: number; readonly leaseMs: number }
   | {
@@ -86,7 +97,7 @@ export function laneActions(fc: FastCheck, { given }: Durations): fc.Arbitrary<L
     handOver: fc.option(leaseMs),
   };
   return fc.oneof(
-    { weight: 8, arbitrary: fc.record({ ...type('accept'), whenBusy, again: seldom }) },
+    { weight: 8, arbitrary: fc.record({ ...type('accept'), whenBusy, again: seldom, leaseMs: fc.option(leaseMs) }) },
     { weight: 8, arbitrary: fc.record({ ...type('claim'), leaseMs, again: seldom }) },
     { weight: 8, arbitrary: fc.record(settle) },
     { weight: 2, arbitrary: fc.record({ ...type('renew'), which: hold, leaseMs }) },

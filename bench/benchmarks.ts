@@ -1,6 +1,7 @@
 import { type Benchmark } from './benchmark.js';
 import { growth } from './growth.js';
 import { prf01 } from './prf-01.js';
+import { prf02 } from './prf-02.js';
 import { prf03 } from './prf-03.js';
 import { prf04 } from './prf-04.js';
 import { prf06 } from './prf-06.js';
@@ -11,4 +12,16 @@ import { prf11 } from './prf-11.js';
 import { prf12 } from './prf-12.js';
 
 /** In the order in which they run on a store. */
-export const BENCHMARKS: readonly Benchmark[] = [prf01, prf03, prf04, prf11, prf12, prf06, prf07, prf09, prf08, growth];
+export const BENCHMARKS: readonly Benchmark[] = [
+  prf01,
+  prf02,
+  prf03,
+  prf04,
+  prf11,
+  prf12,
+  prf06,
+  prf07,
+  prf09,
+  prf08,
+  growth,
+];

@@ -31,6 +31,8 @@ export interface Sizes {
     /** Turns of one session, and sessions with one turn each. */
     readonly unfair: { readonly hot: number; readonly others: number };
   };
+  /** Whole turns of a caller in a round, by how many callers there are. */
+  readonly jobs: Readonly<Record<1 | 8 | 32, number>>;
   readonly streams: { readonly readers: number; readonly tokens: number };
   /** Turns of every kind in every session, again and again. */
   readonly memory: {
@@ -57,6 +59,7 @@ export const FULL: Sizes = {
   sweep: { stale: 10_000, among: 20_000 },
   history: { sessions: 20, short: 10, long: 1000, pruning: 110, turns: 10 },
   lanes: { sessions: 1000, turns: 10, idle: { sessions: 100, turns: 10 }, unfair: { hot: 1000, others: 100 } },
+  jobs: { 1: 300, 8: 100, 32: 50 },
   streams: { readers: 100, tokens: 2000 },
   memory: { sessions: 1000, samples: 10, warmUp: 1 },
   growth: {
@@ -76,6 +79,7 @@ export const QUICK: Sizes = {
   sweep: { stale: 600, among: 1200 },
   history: { sessions: 4, short: 10, long: 150, pruning: 105, turns: 5 },
   lanes: { sessions: 20, turns: 5, idle: { sessions: 5, turns: 4 }, unfair: { hot: 50, others: 10 } },
+  jobs: { 1: 20, 8: 10, 32: 5 },
   streams: { readers: 5, tokens: 100 },
   memory: { sessions: 20, samples: 4, warmUp: 1 },
   growth: { operations: 5, turns: [10, 150], messages: [10, 1000], bytes: [1000, 100_000] },

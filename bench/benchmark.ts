@@ -34,7 +34,7 @@ export interface Series {
 }
 
 export type Bound = { readonly atMost: number } | { readonly atLeast: number };
-export type Unit = 'ms' | 'bytes' | 'commands' | 'entries' | 'turns' | 'turns/s';
+export type Unit = 'ms' | 'bytes' | 'commands' | 'round trips' | 'transactions' | 'entries' | 'turns' | 'turns/s';
 
 /** What something costs as it grows. */
 export interface Curve {

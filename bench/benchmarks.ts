@@ -4,6 +4,7 @@ import { prf01 } from './prf-01.js';
 import { prf02 } from './prf-02.js';
 import { prf03 } from './prf-03.js';
 import { prf04 } from './prf-04.js';
+import { prf05 } from './prf-05.js';
 import { prf06 } from './prf-06.js';
 import { prf07 } from './prf-07.js';
 import { prf08 } from './prf-08.js';
@@ -17,6 +18,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   prf02,
   prf03,
   prf04,
+  prf05,
   prf11,
   prf12,
   prf06,

@@ -1,4 +1,4 @@
-import { type ClaimedTurn, type ClaimRequest, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type ClaimedTurn, type ClaimRequest, type SessionsAdapter, type TurnHold } from 'nestjs-agent-sessions';
 import { expectSame, WrongAnswerError } from './wrong-answer.error.js';
 import { ORCHESTRATOR, VERSION } from './population.js';
 import { words } from './text.js';
@@ -19,7 +19,8 @@ export const SMALL: Payload = { checkpointBytes: 250, messageBytes: 60 };
 
 /** Plays the turns of one session through the ports, and knows what the store must say to each. */
 export class Conversation {
-  private turnId = '';
+  /** That were accepted and have not settled. */
+  private open = 0;
   private readonly accepted: string[] = [];
 
   /**
@@ -50,38 +51,49 @@ export class Conversation {
   }
 
   async accept(): Promise<void> {
-    this.turnId = `${this.sessionId}.${this.turns}`;
+    const index = this.turns + this.open;
     const { turn } = await this.adapter.turns.accept({
-      id: this.turnId,
+      id: this.turnId(index),
       sessionId: this.sessionId,
       orchestrator: ORCHESTRATOR,
       version: VERSION,
-      request: { input: { text: this.text(0) } },
+      request: { input: { text: this.text(0, index) } },
       attributes: {},
       whenBusy: 'enqueue',
       maxQueued: 100,
     });
+    this.open += 1;
     this.accepted.push(turn.id);
-    expectSame(`position of turn ${turn.id}`, turn.position, this.turns + 1);
+    expectSame(`position of turn ${turn.id}`, turn.position, index + 1);
   }
 
   async claimAndSettle(): Promise<void> {
-    const claimed = await this.adapter.turns.claim(this.sessionId, claimRequest(this.turnId));
-    const { hold } = this.checkClaim(claimed);
+    const next = await this.settle(await this.claim());
+    expectSame(`turn after ${this.turnId(this.turns - 1)}`, next, null);
+  }
+
+  async claim(): Promise<TurnHold> {
+    const claimed = await this.adapter.turns.claim(this.sessionId, claimRequest(this.turnId()));
+    return this.checkClaim(claimed);
+  }
+
+  /** @returns that of the lane's next turn, if there is one */
+  async settle(hold: TurnHold): Promise<TurnHold | null> {
+    const turnId = this.turnId();
     const { turn, next } = await this.adapter.turns.settle(
       hold,
       {
         status: 'awaiting-input',
         reply: { text: this.text(1) },
         messages: [
-          { id: `${this.turnId}.0`, role: 'user', content: this.text(0) },
-          { id: `${this.turnId}.1`, role: 'assistant', content: this.text(1) },
+          { id: `${turnId}.0`, role: 'user', content: this.text(0) },
+          { id: `${turnId}.1`, role: 'assistant', content: this.text(1) },
         ],
         checkpoint: {
           orchestrator: ORCHESTRATOR,
           sessionId: this.sessionId,
           turnIndex: this.turns,
-          turnId: this.turnId,
+          turnId,
           ...(this.turns === 0 ? {} : { parent: this.turns - 1 }),
           state: this.state(),
           lastRoute: ['status'],
@@ -91,15 +103,17 @@ export class Conversation {
         },
         keepCheckpoints: KEEP_CHECKPOINTS,
       },
-      claimRequest(`${this.turnId}.next`),
+      claimRequest(`${turnId}.next`),
     );
     expectSame(
-      `settled turn ${this.turnId}`,
-      [turn.status, turn.turnIndex, next],
-      ['awaiting-input', this.turns, null],
+      `settled turn ${turnId}`,
+      [turn.id, turn.status, turn.turnIndex],
+      [turnId, 'awaiting-input', this.turns],
     );
     this.turns += 1;
+    this.open -= 1;
     this.messages += 2;
+    return this.open > 0 ? this.checkClaim(next) : next && next.hold;
   }
 
   async turn(): Promise<void> {
@@ -137,23 +151,28 @@ export class Conversation {
     );
   }
 
-  private checkClaim(claimed: ClaimedTurn | null): ClaimedTurn {
-    if (!claimed) throw new WrongAnswerError(`Turn ${this.turnId} could not be claimed.`);
+  private checkClaim(claimed: ClaimedTurn | null): TurnHold {
+    if (!claimed) throw new WrongAnswerError(`Turn ${this.turnId()} could not be claimed.`);
     const { turn, session, checkpoint, history } = claimed;
     const found = [turn.id, session?.id, checkpoint?.turnIndex, history.length, history.at(-1)?.position];
     const window = Math.min(WINDOW, this.messages);
-    expectSame(`claim of ${this.turnId}`, found, [
-      this.turnId,
+    expectSame(`claim of ${this.turnId()}`, found, [
+      this.turnId(),
       this.sessionId,
       this.turns === 0 ? undefined : this.turns - 1,
       window,
       this.messages || undefined,
     ]);
-    return claimed;
+    return claimed.hold;
   }
 
-  private text(index: 0 | 1): string {
-    return words(this.payload.messageBytes, 2 * this.turns + index);
+  /** Default: of the first that has not settled. */
+  private turnId(index = this.turns): string {
+    return `${this.sessionId}.${index}`;
+  }
+
+  private text(message: 0 | 1, index = this.turns): string {
+    return words(this.payload.messageBytes, 2 * index + message);
   }
 
   private state(): { orderId: number; note: string } {

@@ -6,7 +6,7 @@ import { startPrivateService } from '../test/support/services/services.js';
 import { CountingMeter } from './counting-meter.js';
 import { fillPostgres } from './fill-postgres.js';
 import { type Population } from './population.js';
-import { countSocket, socketBytes } from './socket-bytes.js';
+import { countSocket, traffic } from './counted-sockets.js';
 import { type OpenStore, type StoreServer } from './store-server.js';
 
 const PAGE_BYTES = 8192;
@@ -63,7 +63,7 @@ async function counters(dataSource: DataSource): Promise<Record<string, number>>
          + coalesce(toast_blks_read + toast_blks_hit, 0) + coalesce(tidx_blks_read + tidx_blks_hit, 0))
        FROM pg_statio_user_tables) AS pages`,
   );
-  const { received, sent } = socketBytes();
+  const { received, sent } = traffic();
   return {
     'bytes read': Number(pages) * PAGE_BYTES,
     'bytes written': Number(log),

@@ -4,7 +4,7 @@ import { redis } from '../test/support/services/redis.js';
 import { startPrivateService } from '../test/support/services/services.js';
 import { CountingMeter } from './counting-meter.js';
 import { fillRedis, keyPrefixOf } from './fill-redis.js';
-import { countSocket, socketBytes } from './socket-bytes.js';
+import { countSocket, traffic } from './counted-sockets.js';
 import { type StoreServer } from './store-server.js';
 
 /** A server of our own; a key prefix for each store. */
@@ -41,7 +41,7 @@ export async function openRedisServer(): Promise<StoreServer> {
 async function counters(client: Redis): Promise<Record<string, number>> {
   const info = await client.info('commandstats');
   const commands = [...info.matchAll(/calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0);
-  const { received, sent } = socketBytes();
+  const { received, sent } = traffic();
   return { 'bytes read': received, 'bytes written': sent, 'commands run by the server': commands };
 }
 

@@ -40,7 +40,7 @@ export function resultText({ row, store, title, outcome }: Result): string {
 
 export function quantity(value: number, unit: Unit): string {
   if (unit === 'ms') return `${value.toLocaleString('en', { maximumSignificantDigits: 3 })} ms`;
-  const number = Math.round(value).toLocaleString('en');
+  const number = value.toLocaleString('en', { maximumFractionDigits: value < 10 ? 1 : 0 });
   if (unit === 'turns/s') return `${number}/s`;
   return unit === 'bytes' ? `${number} B` : number;
 }

@@ -1,0 +1,116 @@
+import { Arena } from './arena.js';
+import { type Benchmark, type Comparison, type Fact, type Outcome } from './benchmark.js';
+import { Conversation, type Payload } from './conversation.js';
+import { type CountedStore, openCounted } from './counted-store.js';
+import { type Sizes } from './sizes.js';
+import { type StoreName, type Stores } from './stores.js';
+import { type Load } from './witness.js';
+import { expectSame } from './wrong-answer.error.js';
+
+const PAYLOAD: Payload = { checkpointBytes: 5000, messageBytes: 200 };
+const ALLOWED: Readonly<Record<StoreName, number>> = { redis: 1, postgres: 1, sqlite: 1, mariadb: 8 };
+/** Of a turn of a caller who waits, so that each turn rings. */
+const SCRIPT_CALLS = 5;
+const CONCURRENCY = 16;
+const AT_ONCE = 64;
+
+const OPERATIONS = ['accept', 'claim with all it needs', 'settle', 'settle that hands over the next turn'] as const;
+type Operation = (typeof OPERATIONS)[number];
+type Counts = Record<Operation, number[]>;
+
+export const prf05: Benchmark = {
+  id: 'PRF-05',
+  title: 'Round trips of a turn, counted on the connection; of SQLite the transactions, counted in its log',
+  stores: ['sqlite', 'postgres', 'mariadb', 'redis'],
+  run,
+};
+
+async function run({ name, address }: Stores, sizes: Sizes): Promise<Outcome> {
+  const store = await openCounted(name, address);
+  try {
+    const counts = await countOperations(store, sizes.rounds);
+    const comparisons = OPERATIONS.map((operation): Comparison => ({
+      what: operation,
+      unit: store.unit,
+      base: { name: 'allowed', rounds: counts[operation].map(() => ALLOWED[name]) },
+      measured: { name: 'ours', rounds: counts[operation] },
+      bound: { atMost: 1 },
+    }));
+    const together = await countTogether(store);
+    return {
+      comparisons: name === 'redis' ? [...comparisons, await ringing(sizes)] : comparisons,
+      facts: [together],
+    };
+  } finally {
+    await store.close();
+  }
+}
+
+/** Two turns of a session, again and again: the first is claimed, the second handed over. */
+async function countOperations(store: CountedStore, rounds: number): Promise<Counts> {
+  const conversation = await Conversation.start(store.adapter, 'counted', PAYLOAD);
+  const counts = Object.fromEntries(OPERATIONS.map((operation) => [operation, [] as number[]])) as Counts;
+  // The first ones send their scripts, or prepare their statements; and history fills its window.
+  await conversation.play(20);
+  for (let round = 0; round < rounds; round += 1) {
+    const counting = async <T>(operation: Operation, work: () => Promise<T>): Promise<T> => {
+      const before = store.count();
+      const result = await work();
+      const count = store.count() - before;
+      // Something must have been asked.
+      expectSame(`whether ${operation} was seen`, count > 0, true);
+      counts[operation].push(count);
+      return result;
+    };
+    await counting('accept', () => conversation.accept());
+    await counting('accept', () => conversation.accept());
+    const first = await counting('claim with all it needs', () => conversation.claim());
+    const second = await counting('settle that hands over the next turn', () => conversation.settle(first));
+    await counting('settle', () => conversation.settle(second!));
+  }
+  await conversation.verify();
+  return counts;
+}
+
+/** What is asked for at the same moment may go together. */
+async function countTogether(store: CountedStore): Promise<Fact> {
+  const conversations = await Promise.all(
+    Array.from({ length: AT_ONCE }, (_, n) => Conversation.start(store.adapter, `together-${n}`, PAYLOAD)),
+  );
+  const turns = 5;
+  const before = store.count();
+  await Promise.all(conversations.map((conversation) => conversation.play(turns)));
+  const each = (store.count() - before) / AT_ONCE / turns;
+  for (const conversation of conversations) await conversation.verify();
+  return { what: `${store.unit} a turn, ${AT_ONCE} sessions at once`, value: each.toFixed(2) };
+}
+
+/** Whole turns through BullMQ, each with its ring, and all that the workers and the waiting caller ask. */
+async function ringing({ rounds, lanes }: Sizes): Promise<Comparison> {
+  const load: Load = Array.from({ length: lanes.sessions }, () => lanes.turns);
+  const turns = lanes.sessions * lanes.turns;
+  const arena = await Arena.open();
+  const calls: number[] = [];
+  try {
+    const process = arena.process('ours');
+    for (let round = 0; round < rounds; round += 1) {
+      await arena.clear();
+      await process.call('open', { system: 'ours', url: arena.url, role: 'both', concurrency: CONCURRENCY, load });
+      await process.call('prepare');
+      const before = await arena.scriptCalls();
+      await process.call('closedLoop');
+      calls.push(((await arena.scriptCalls()) - before) / turns);
+      await process.call('verify');
+      await process.call('close');
+    }
+  } finally {
+    await arena.close();
+  }
+  return {
+    what: `script calls of a turn with the doorbell, each waited for, concurrency ${CONCURRENCY}`,
+    unit: 'commands',
+    base: { name: 'allowed', rounds: calls.map(() => SCRIPT_CALLS) },
+    measured: { name: 'ours', rounds: calls },
+    bound: { atMost: 1 },
+  };
+}

@@ -9,6 +9,7 @@ import { prf06 } from './prf-06.js';
 import { prf07 } from './prf-07.js';
 import { prf08 } from './prf-08.js';
 import { prf09 } from './prf-09.js';
+import { prf10 } from './prf-10.js';
 import { prf11 } from './prf-11.js';
 import { prf12 } from './prf-12.js';
 
@@ -19,6 +20,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   prf03,
   prf04,
   prf05,
+  prf10,
   prf11,
   prf12,
   prf06,

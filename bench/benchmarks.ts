@@ -12,6 +12,7 @@ import { prf09 } from './prf-09.js';
 import { prf10 } from './prf-10.js';
 import { prf11 } from './prf-11.js';
 import { prf12 } from './prf-12.js';
+import { prf13 } from './prf-13.js';
 
 /** In the order in which they run on a store. */
 export const BENCHMARKS: readonly Benchmark[] = [
@@ -23,6 +24,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   prf10,
   prf11,
   prf12,
+  prf13,
   prf06,
   prf07,
   prf09,

@@ -19,12 +19,14 @@ export interface CountedStore {
   readonly adapter: SessionsAdapter;
   /** What is counted. */
   readonly unit: 'round trips' | 'transactions';
+  /** How many an operation may have (PRF-05). */
+  readonly allowed: number;
   /** How many there were so far. */
   count(): number;
   close(): Promise<void>;
 }
 
-const OPENERS: Readonly<Record<StoreName, (address: string) => CountedStore>> = {
+const OPENERS: Readonly<Partial<Record<StoreName, (address: string) => CountedStore>>> = {
   redis: openRedis,
   postgres: openPostgres,
   mariadb: openMariadb,
@@ -33,7 +35,9 @@ const OPENERS: Readonly<Record<StoreName, (address: string) => CountedStore>> = 
 
 /** @param address of the server, or the folder */
 export async function openCounted(store: StoreName, address: string): Promise<CountedStore> {
-  const counted = OPENERS[store](address);
+  const open = OPENERS[store];
+  if (!open) throw new Error(`Nothing of ${store} can be counted.`);
+  const counted = open(address);
   await counted.adapter.init?.();
   return counted;
 }
@@ -61,13 +65,14 @@ function openMariadb(url: string): CountedStore {
   const { hostname, port } = new URL(url);
   const extra = { stream: () => countSocket(connect(Number(port), hostname)) };
   const dataSource = { type: 'mariadb', url, extra } as const;
-  return overSockets(typeormAdapter({ dataSource, tablePrefix: PREFIX, migrationsRun: true }));
+  return overSockets(typeormAdapter({ dataSource, tablePrefix: PREFIX, migrationsRun: true }), 8);
 }
 
-function overSockets(adapter: SessionsAdapter): CountedStore {
+function overSockets(adapter: SessionsAdapter, allowed = 1): CountedStore {
   return {
     adapter,
     unit: 'round trips',
+    allowed,
     count: () => traffic().roundTrips,
     close: async () => adapter.close?.(),
   };
@@ -82,6 +87,7 @@ function openSqlite(folder: string): CountedStore {
   return {
     adapter,
     unit: 'transactions',
+    allowed: 1,
     count: () => {
       beside ??= new Database(file);
       before += transactionsIn(readFileSync(`${file}-wal`));

@@ -7,7 +7,7 @@ export const USAGE = `Measures what the stores cost, and how that grows. Starts 
 
 ROW is a row of the specification, PRF-07 for one, or "growth"; left out: all of them.
 
-  --store NAME   sqlite, postgres, mariadb or redis; may be given more than once; left out: all of them
+  --store NAME   sqlite, postgres, mariadb, redis or memory; may be given more than once; left out: all of them
   --quick        small stores, few rounds: checks that everything runs and that the answers are right; writes no results
   --many N       sessions in the largest store, instead of a million; the results are written all the same
   --help         this text

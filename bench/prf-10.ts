@@ -12,11 +12,9 @@ import {
 import { type Benchmark, type Outcome } from './benchmark.js';
 import { type CountedStore, openCounted } from './counted-store.js';
 import { type Sizes } from './sizes.js';
-import { type StoreName, type Stores } from './stores.js';
+import { type Stores } from './stores.js';
 import { expectSame } from './wrong-answer.error.js';
 
-/** MySQL and MariaDB: those of any operation, see PRF-05. */
-const ALLOWED: Readonly<Record<StoreName, number>> = { redis: 1, postgres: 1, sqlite: 1, mariadb: 8 };
 const AGENT = 'desk';
 const TOOL = 'search';
 const TOOLS_OF_A_TURN = 10;
@@ -55,7 +53,7 @@ async function run({ name, address }: Stores, { rounds }: Sizes): Promise<Outcom
         {
           what: 'processToolUsage outside a turn',
           unit: store.unit,
-          base: { name: 'allowed', rounds: outside.map(() => ALLOWED[name]) },
+          base: { name: 'allowed', rounds: outside.map(() => store.allowed) },
           measured: { name: 'ours', rounds: outside },
           bound: { atMost: 1 },
         },

@@ -2,11 +2,12 @@ import { checkFill } from './check-fill.js';
 import { openMariadbServer } from './mariadb-server.js';
 import { type Population } from './population.js';
 import { openPostgresServer } from './postgres-server.js';
+import { openProcessMemory } from './process-memory.js';
 import { openRedisServer } from './redis-server.js';
 import { openSqliteFolder } from './sqlite-folder.js';
 import { type OpenStore, type StoreServer } from './store-server.js';
 
-export const STORE_NAMES = ['sqlite', 'postgres', 'mariadb', 'redis'] as const;
+export const STORE_NAMES = ['sqlite', 'postgres', 'mariadb', 'redis', 'memory'] as const;
 export type StoreName = (typeof STORE_NAMES)[number];
 
 /** A store with its sessions in it. */
@@ -19,6 +20,7 @@ const OPENERS: Readonly<Record<StoreName, () => Promise<StoreServer>>> = {
   postgres: openPostgresServer,
   mariadb: openMariadbServer,
   redis: openRedisServer,
+  memory: openProcessMemory,
 };
 
 /** The stores of one kind, each filled once and then used by all benchmarks. */

@@ -2,13 +2,13 @@ import { type NewMessage } from '../conversation/conversation.store.js';
 import { type Turn } from './turn.js';
 
 /** What the user said, as a message of the log. */
-export function userMessage({ id, request }: Turn): NewMessage {
+export function userMessage({ id, request }: Pick<Turn, 'id' | 'request'>): NewMessage {
   const { text, content, metadata } = request.input;
   return { id: messageId(id, 0), role: 'user', content: content ?? text, ...(metadata ? { metadata } : {}) };
 }
 
 /** What stays in the conversation of a turn that was interrupted: what the user said, if it was more than a command. */
-export function interruptedMessages(turn: Turn): NewMessage[] {
+export function interruptedMessages(turn: Pick<Turn, 'id' | 'request'>): NewMessage[] {
   return turn.request.command ? [] : [userMessage(turn)];
 }
 

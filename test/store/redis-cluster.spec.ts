@@ -29,6 +29,6 @@ describeRedis('the store on a Redis Cluster', () => {
       clients.push(client);
       return redisAdapter({ client, keyPrefix });
     };
-    return { adapter: connect(), connect };
+    return { adapter: connect(), connect, claimsOnAccept: true };
   });
 });

@@ -114,7 +114,10 @@ describeRedis('what the Redis store asks for', () => {
   it('PRF-12 an idle lane has no queue', async () => {
     await create('s');
     await store.turns.accept(turnRequest('first'));
-    expect(await names()).toEqual(expect.arrayContaining(['due', 'open:s']));
+    await store.turns.accept(turnRequest('second'));
+    expect(await names()).toEqual(expect.arrayContaining(['due', 'lanes', 'queue:s']));
+    await store.turns.cancel('second', 'cancel');
+    expect(await names()).not.toContain('queue:s');
     const claimed = await store.turns.claim('s', claimRequest('a'));
     await store.turns.settle((claimed as ClaimedTurn).hold, {
       status: 'completed',

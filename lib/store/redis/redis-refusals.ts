@@ -1,5 +1,6 @@
 import { type Refusal, refusalError } from '../refusals.js';
-import { entries, type Fields, turnOf } from './redis-rows.js';
+import { entries, type Fields } from './redis-rows.js';
+import { turnOf } from './redis-turn-rows.js';
 
 const NUMBERS: ReadonlySet<string> = new Set(['fence', 'limit', 'bytes', 'max_bytes', 'since', 'turn_index']);
 

@@ -5,54 +5,12 @@ import { type Session, type SessionChange, type SessionState } from '../../sessi
 import { type StoredSignal } from '../../turn/turn.store.js';
 import { type StepKey, type StoredStep } from '../../turn/turn-step.js';
 import { type Lane } from '../../turn/lane.js';
-import { iso, toLane, toMessage, toSession, toSessionRow, toTurn } from '../embedded/row-mapping.js';
-import { type LaneRow, type SessionRow, type TurnRow } from '../embedded/rows.js';
-import { type CancelMode, type Turn, type TurnStatus } from '../../turn/turn.js';
+import { iso, toLane, toMessage, toSession, toSessionRow } from '../embedded/row-mapping.js';
+import { type LaneRow, type SessionRow } from '../embedded/rows.js';
+import { type CancelMode, type TurnStatus } from '../../turn/turn.js';
 
 /** A hash as Redis gives it: fields and values by turns; empty when there is none. */
 export type Fields = readonly (string | number)[];
-
-const BLANK_TURN: TurnRow = {
-  id: '',
-  sessionId: '',
-  position: 0,
-  orchestrator: '',
-  version: '',
-  request: '',
-  attributes: '',
-  idempotencyKey: null,
-  requestHash: null,
-  status: 'queued',
-  failures: 0,
-  turnIndex: null,
-  reply: null,
-  error: null,
-  report: null,
-  cancelMode: null,
-  supersededBy: null,
-  waitSignal: null,
-  waitStep: null,
-  waitUntil: null,
-  acceptedAt: 0,
-  startedAt: null,
-  epochs: null,
-  settledAt: null,
-  settledFence: null,
-  dueAt: null,
-  eventTtl: null,
-};
-
-const TURN_NUMBERS: ReadonlySet<string> = new Set([
-  'position',
-  'failures',
-  'turnIndex',
-  'waitUntil',
-  'acceptedAt',
-  'startedAt',
-  'settledAt',
-  'settledFence',
-  'dueAt',
-] satisfies (keyof TurnRow)[]);
 
 const BLANK_SESSION: SessionRow = {
   id: '',
@@ -76,10 +34,6 @@ const SESSION_NUMBERS: ReadonlySet<string> = new Set([
 
 /** Begins the fields of a session that hold its metadata, one a key. */
 const META = 'm:';
-
-export function turnOf(fields: Fields): Turn {
-  return toTurn(rowOf(BLANK_TURN, fields, TURN_NUMBERS));
-}
 
 /** What is shown of a lane, as a script gives it. */
 export type StoredLaneView = readonly [
@@ -194,7 +148,9 @@ export function messagesOf(sessionId: string, stored: readonly string[], first: 
 }
 
 /** The last messages of a log, led by its first one when that is a system message. */
-export function windowOf(sessionId: string, [last, recent, first]: StoredWindow): Message[] {
+export function windowOf(sessionId: string, window: StoredWindow | null): Message[] {
+  if (window === null) return [];
+  const [last, recent, first] = window;
   const messages = messagesOf(sessionId, recent, last - recent.length + 1);
   if (first === null) return messages;
   const [leader] = messagesOf(sessionId, [first], 1);

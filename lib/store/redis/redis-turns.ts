@@ -21,11 +21,9 @@ import {
 import { type Session } from '../../session/session.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, type Turn } from '../../turn/turn.js';
-import { interruptedMessages } from '../../turn/user-message.js';
 import { writtenNamespaces } from '../../turn/written-namespaces.js';
-import { newTurn } from '../embedded/accept-turn.js';
 import { ALL_LANES } from '../embedded/lane.js';
-import { toTurn } from '../embedded/row-mapping.js';
+import { iso } from '../embedded/row-mapping.js';
 import { type RedisDatabase } from './redis-database.js';
 import { appendArgs, documentId, documentOf } from './redis-documents.js';
 import {
@@ -42,9 +40,9 @@ import {
   type StoredChange,
   type StoredLaneView,
   type StoredWindow,
-  turnOf,
   windowOf,
 } from './redis-rows.js';
+import { acceptedTexts, acceptedTurn, outcomeText, settledTurn, turnOf } from './redis-turn-rows.js';
 import { CLEAR_LANE, CONTROL_LANE, GET_LANE, LIST_LANES } from './scripts/lane-control.js';
 import { ACCEPT } from './scripts/turn-accept.js';
 import {
@@ -62,21 +60,28 @@ import { RELEASE, RENEW, RETRY, SAVE_STEP, WAIT } from './scripts/turn-hold.js';
 import { type Script } from './scripts/script.js';
 import { SETTLE } from './scripts/turn-settle.js';
 
+/** `null` stands for what the client knows, what it did not ask for, and what is not there. */
 type StoredClaim = readonly [
-  fence: number | string,
-  turn: Fields,
-  /** `null`: as the settle before has left it. */
+  fence: string,
+  turn: Fields | null,
   session: Fields | null,
   /** A number: the one that the settle before has written, at this time. */
   checkpoint: string | number | null,
-  window: StoredWindow,
-  steps: Fields,
-  documents: readonly (Fields | null)[],
+  window: StoredWindow | null,
+  steps: Fields | null,
+  documents: readonly (Fields | null)[] | null,
   epochs: string | null,
 ];
 
+type StoredAcceptance =
+  | readonly [duplicate: 1, ring: number, turn: Fields, claimed: StoredClaim | null]
+  | readonly [duplicate: 0, ring: number, position: number, now: number, claimed: StoredClaim | null];
+
 /** The turn ledger in Redis: one script an operation. */
 export class RedisTurns implements TurnLedger {
+  /** As they were claimed here: what settles one need not read it again. */
+  private readonly held = new WeakMap<TurnHold, Turn>();
+
   /** @param changed is told of turns that this process ended or asked to stop, whether or not SUBSCRIBE works */
   constructor(
     private readonly db: RedisDatabase,
@@ -85,8 +90,8 @@ export class RedisTurns implements TurnLedger {
 
   async accept(request: AcceptTurn): Promise<AcceptedTurn> {
     const { id, sessionId, idempotency } = request;
-    const turn = toTurn(newTurn(request, 0, 0));
-    const [duplicate, ring, ...rest] = await this.db.run<[number, number, ...unknown[]]>(
+    const [stored, said] = acceptedTexts(request);
+    const reply = await this.db.run<StoredAcceptance>(
       ACCEPT,
       id,
       sessionId,
@@ -98,19 +103,25 @@ export class RedisTurns implements TurnLedger {
       request.maxSessionLifetimeMs ?? '',
       request.foreignSession ? '1' : '',
       request.orchestrator,
-      request.version,
-      JSON.stringify(request.request),
-      JSON.stringify(request.attributes),
-      interruptedMessages(turn).map(messageText).join(''),
+      stored,
+      said,
+      ...claimArgs(sessionId, request.claim),
     );
-    if (duplicate === 1) return { turn: turnOf(rest[0] as Fields), duplicate: true, ring: ring === 1 };
-    const [position, now] = rest as [number, number];
-    return { turn: toTurn(newTurn(request, position, now)), duplicate: false, ring: ring === 1 };
+    const ring = reply[1] === 1;
+    if (reply[0] === 1) {
+      const [, , turn, claimed] = reply;
+      return { turn: turnOf(turn), duplicate: true, ring, ...(claimed ? { claimed: this.claimed(claimed) } : {}) };
+    }
+    const [, , position, now, claimed] = reply;
+    const turn = acceptedTurn(request, stored, position, now);
+    if (!claimed) return { turn, duplicate: false, ring };
+    const running: Turn = { ...acceptedTurn(request, stored, position, now), status: 'running', startedAt: iso(now) };
+    return { turn, duplicate: false, ring, claimed: this.claimed(claimed, { turn: running }) };
   }
 
   async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
-    const [claimed] = await this.db.run<[StoredClaim | null]>(CLAIM, sessionId, requestText(sessionId, request));
-    return claimed && claimOf(claimed, null, '');
+    const [claimed] = await this.db.run<[StoredClaim | null]>(CLAIM, sessionId, ...claimArgs(sessionId, request));
+    return claimed && this.claimed(claimed);
   }
 
   async renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
@@ -119,34 +130,37 @@ export class RedisTurns implements TurnLedger {
   }
 
   async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
-    const { status, reply, error, report, messages, checkpoint, keepCheckpoints, stateChanges = [] } = settlement;
+    const { status, error, messages, checkpoint, keepCheckpoints, stateChanges = [] } = settlement;
     const text = checkpoint ? checkpointText(checkpoint) : '';
-    const [fields, sessionChange, claimed, ring] = await this.db.run<
-      [turn: Fields, sessionChange: StoredChange | null, next: StoredClaim | null, ring: number]
+    const outcome = outcomeText(settlement);
+    const before = this.held.get(hold);
+    const [settled, sessionChange, claimed, ring] = await this.db.run<
+      [settled: Fields | number, sessionChange: StoredChange | null, next: StoredClaim | null, ring: number]
     >(
       SETTLE,
       ...holdArgs(hold),
       status,
-      JSON.stringify(reply) ?? '',
+      outcome,
       JSON.stringify(error) ?? '',
-      JSON.stringify(report) ?? '',
       checkpoint?.orchestrator ?? '',
       checkpoint?.turnIndex ?? '',
       text,
       keepCheckpoints === 'all' ? '' : keepCheckpoints,
-      next ? requestText(hold.sessionId, next) : '',
       JSON.stringify(writtenNamespaces(settlement)),
+      ...claimArgs(hold.sessionId, next),
+      before ? '1' : '',
       stateChanges.length,
       ...stateChanges.flatMap(({ name, append }) => appendArgs({ ...name, sessionId: hold.sessionId }, append)),
       ...messages.map(messageText),
     );
-    const turn = turnOf(fields);
+    const turn =
+      typeof settled === 'number' ? settledTurn(before as Turn, settlement, outcome, settled) : turnOf(settled);
     this.changed(turn.id, turn);
     const change = sessionChange && changeOf(sessionChange);
     return {
       turn,
       ...(change ? { sessionChange: change } : {}),
-      next: claimed && claimOf(claimed, change && change.session, text),
+      next: claimed && this.claimed(claimed, { session: change?.session, checkpoint: text }),
       ring: ring === 1,
     };
   }
@@ -255,40 +269,47 @@ export class RedisTurns implements TurnLedger {
     const [turn] = await this.db.run<[Fields]>(script, ...args);
     return turnOf(turn);
   }
+
+  /** @param known what the reply leaves out: the turn, the session, and the checkpoint that was just written */
+  private claimed(
+    [fence, fields, session, checkpoint, window, steps, documents, epochs]: StoredClaim,
+    known: { readonly turn?: Turn; readonly session?: Session; readonly checkpoint?: string } = {},
+  ): ClaimedTurn {
+    const turn = fields ? turnOf(fields) : (known.turn as Turn);
+    const { sessionId, orchestrator } = turn;
+    const stored = typeof checkpoint === 'number' ? `${checkpoint}\n${known.checkpoint}` : checkpoint;
+    const hold = { sessionId, turnId: turn.id, fence: Number(fence) };
+    this.held.set(hold, turn);
+    return {
+      hold,
+      turn,
+      session: session && session.length > 0 ? sessionOf(session) : (known.session ?? null),
+      checkpoint: stored === null ? null : checkpointOf(orchestrator, sessionId, stored),
+      history: windowOf(sessionId, window),
+      steps: stepsOf(steps ?? []),
+      documents: (documents ?? []).map((found) => found && documentOf(found)),
+      epochs: JSON.parse(epochs ?? '{}') as Record<string, string>,
+    };
+  }
 }
 
 function holdArgs({ sessionId, turnId, fence }: TurnHold): [string, string, number] {
   return [sessionId, turnId, fence];
 }
 
-/** As scripts read it: documents by their ids. */
-function requestText(sessionId: string, { documents, ...request }: ClaimRequest): string {
-  if (!documents) return JSON.stringify(request);
-  const ids = Object.entries(documents).map(([orchestrator, names]) => [
-    orchestrator,
-    names.map((name) => documentId({ ...name, sessionId })),
-  ]);
-  // Not by assignment: an orchestrator may be named __proto__.
-  return JSON.stringify({ ...request, documents: Object.fromEntries(ids) as Record<string, string[]> });
+/** As claim_from of scripts/turn-claim.ts takes it. */
+function claimArgs(sessionId: string, request: ClaimRequest | undefined): (string | number)[] {
+  if (!request) return ['', '', '', ''];
+  return [request.holder, request.leaseMs, request.maxAttempts, needsText(sessionId, request)];
 }
 
-/** @param settled what a settle has made of the session; @param written the checkpoint that it wrote */
-function claimOf(
-  [fence, fields, session, checkpoint, window, steps, documents, epochs]: StoredClaim,
-  settled: Session | null,
-  written: string,
-): ClaimedTurn {
-  const turn = turnOf(fields);
-  const { sessionId, orchestrator } = turn;
-  const stored = typeof checkpoint === 'number' ? `${checkpoint}\n${written}` : checkpoint;
-  return {
-    hold: { sessionId, turnId: turn.id, fence: Number(fence) },
-    turn,
-    session: session && session.length > 0 ? sessionOf(session) : settled,
-    checkpoint: stored === null ? null : checkpointOf(orchestrator, sessionId, stored),
-    history: windowOf(sessionId, window),
-    steps: stepsOf(steps),
-    documents: documents.map((found) => found && documentOf(found)),
-    epochs: JSON.parse(epochs ?? '{}') as Record<string, string>,
-  };
+/** By orchestrator, as JSON: how many messages, and which documents by their ids; '' for nothing at all. */
+function needsText(sessionId: string, request: ClaimRequest): string {
+  const windows = Object.entries(request.windows).filter(([, limit]) => limit > 0);
+  const documents = Object.entries(request.documents ?? {})
+    .filter(([, names]) => names.length > 0)
+    .map(([orchestrator, names]) => [orchestrator, names.map((name) => documentId({ ...name, sessionId }))]);
+  if (windows.length === 0 && documents.length === 0) return '';
+  // Not by assignment: an orchestrator may be named __proto__.
+  return JSON.stringify({ windows: Object.fromEntries(windows), documents: Object.fromEntries(documents) as unknown });
 }

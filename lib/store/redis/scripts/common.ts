@@ -11,6 +11,13 @@ local base = KEYS[1]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
+-- As text: Redis would write the number with a fraction's care, which takes longer than the command.
+local function whole(number)
+  return string.format('%d', number)
+end
+
+local stamp = whole(now)
+
 local function arguments_from(first)
   local rest = {}
   for i = first, #ARGV do rest[#rest + 1] = ARGV[i] end

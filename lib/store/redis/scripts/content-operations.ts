@@ -8,10 +8,11 @@ export const APPEND_CHECKPOINT = script(
   /* lua */ `
 local orchestrator, session_id, index = ARGV[1], ARGV[2], ARGV[3]
 if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
-if not is_next_checkpoint(orchestrator, session_id, index) then
+local first, latest = checkpoint_range(orchestrator, session_id)
+if tonumber(index) ~= (latest or -1) + 1 then
   return refuse('CHECKPOINT_CONFLICT', 'orchestrator', orchestrator, 'session_id', session_id, 'turn_index', index)
 end
-append_checkpoint(orchestrator, session_id, index, ARGV[4], tonumber(ARGV[5]))
+append_checkpoint(orchestrator, session_id, index, ARGV[4], tonumber(ARGV[5]), first)
 return { 1, now }
 `,
 );
@@ -32,11 +33,11 @@ export const CHECKPOINT_HISTORY = query(
   [CONTENTS],
   /* lua */ `
 local at = checkpoints_key(ARGV[1], ARGV[2])
-local range = redis.call('HMGET', at, 'first', 'latest')
+local first, latest = checkpoint_range(ARGV[1], ARGV[2])
 local history = {}
-if range[1] then
-  local last = math.min(tonumber(range[2]), (tonumber(ARGV[3]) or math.huge) - 1)
-  local first = math.max(tonumber(range[1]), last - ARGV[4] + 1)
+if first then
+  local last = math.min(latest, (tonumber(ARGV[3]) or math.huge) - 1)
+  first = math.max(first, last - ARGV[4] + 1)
   for index = last, first, -1 do history[#history + 1] = redis.call('HGET', at, index) end
 end
 return { 1, history }
@@ -64,7 +65,8 @@ export const PRUNE_CHECKPOINTS = thrifty(
   'prune-checkpoints',
   [CONTENTS],
   /* lua */ `
-return { 1, prune_checkpoints(ARGV[1], ARGV[2], tonumber(ARGV[3])) }
+local first, latest = checkpoint_range(ARGV[1], ARGV[2])
+return { 1, first and prune_checkpoints(ARGV[1], ARGV[2], tonumber(ARGV[3]), first, latest) or 0 }
 `,
 );
 

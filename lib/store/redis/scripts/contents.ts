@@ -17,12 +17,16 @@ local function remove_checkpoints(orchestrator, session_id)
   redis.call('SREM', key('orchestrators', session_id), orchestrator)
 end
 
--- Keeps the latest of them. Says how many went.
-local function prune_checkpoints(orchestrator, session_id, keep)
+-- The first index and the latest one; nil: there are none.
+local function checkpoint_range(orchestrator, session_id)
+  local range = redis.call('HMGET', checkpoints_key(orchestrator, session_id), 'first', 'latest')
+  if range[1] then return tonumber(range[1]), tonumber(range[2]) end
+end
+
+-- Keeps the latest of those from the first on. Says how many went.
+local function prune_checkpoints(orchestrator, session_id, keep, first, latest)
   local at = checkpoints_key(orchestrator, session_id)
-  local range = redis.call('HMGET', at, 'first', 'latest')
-  if not range[1] then return 0 end
-  local first, kept_from = tonumber(range[1]), range[2] - keep + 1
+  local kept_from = latest - keep + 1
   if kept_from <= first then return 0 end
   if keep <= 0 then
     remove_checkpoints(orchestrator, session_id)
@@ -33,26 +37,23 @@ local function prune_checkpoints(orchestrator, session_id, keep)
   return kept_from - first
 end
 
--- Whether this is the index after the latest one.
-local function is_next_checkpoint(orchestrator, session_id, index)
-  local latest = redis.call('HGET', checkpoints_key(orchestrator, session_id), 'latest')
-  return tonumber(index) == (latest and latest + 1 or 0)
-end
-
-local function append_checkpoint(orchestrator, session_id, index, text, keep)
-  local at = checkpoints_key(orchestrator, session_id)
-  redis.call('HSET', at, index, now .. '\\n' .. text, 'latest', index)
-  if redis.call('HSETNX', at, 'first', index) == 1 then
+-- Behind those that are there, from the first on; nil: there are none.
+local function append_checkpoint(orchestrator, session_id, index, text, keep, first)
+  local at, stamped = checkpoints_key(orchestrator, session_id), stamp .. '\\n' .. text
+  if first then
+    redis.call('HSET', at, index, stamped, 'latest', index)
+  else
+    redis.call('HSET', at, index, stamped, 'latest', index, 'first', index)
     redis.call('ZADD', key('checkpointed', orchestrator), 0, session_id)
     redis.call('SADD', key('orchestrators', session_id), orchestrator)
   end
-  if keep then prune_checkpoints(orchestrator, session_id, keep) end
+  if keep then prune_checkpoints(orchestrator, session_id, keep, first or tonumber(index), tonumber(index)) end
 end
 
 -- A list: what stands at index n has position n + 1. conversed says which sessions have one.
 local function append_messages(session_id, turn_id, orchestrator, messages)
   if #messages == 0 then return end
-  local head = now .. '\\n' .. turn_id .. '\\n' .. orchestrator .. '\\n'
+  local head = stamp .. '\\n' .. turn_id .. '\\n' .. orchestrator .. '\\n'
   local stamped = {}
   for i, message in ipairs(messages) do stamped[i] = head .. message end
   local last = call_with('RPUSH', key('messages', session_id), stamped)
@@ -70,9 +71,9 @@ local function remove_messages(session_id)
   return count
 end
 
--- The position of the last message, the last ones, and the first when it is not among them.
+-- The position of the last message, the last ones, and the first when it is not among them; false: none was asked for.
 local function read_window(session_id, limit)
-  if limit <= 0 then return { 0, {}, false } end
+  if limit <= 0 then return false end
   local at = key('messages', session_id)
   local last = redis.call('LLEN', at)
   return { last, redis.call('LRANGE', at, -limit, -1), last > limit and redis.call('LINDEX', at, 0) }

@@ -14,9 +14,9 @@ local function begin_epoch(session_id, lane, namespaces, epoch)
 end
 
 -- Of namespaces (JSON) that a begun turn writes to, those that were reset since it was claimed first; nil: none.
-local function reset_since(lane, turn, namespaces)
-  if lane.epochs == turn.epochs then return nil end
-  local before, since, reset = cjson.decode(turn.epochs or '{}'), cjson.decode(lane.epochs or '{}'), {}
+local function reset_since(lane_epochs, turn_epochs, namespaces)
+  if (lane_epochs or '') == (turn_epochs or '') then return nil end
+  local before, since, reset = cjson.decode(turn_epochs or '{}'), cjson.decode(lane_epochs or '{}'), {}
   for _, namespace in ipairs(cjson.decode(namespaces)) do
     if before[namespace] ~= since[namespace] then reset[#reset + 1] = namespace end
   end

@@ -10,17 +10,12 @@ export const CONTROL_LANE = script(
 local session_id, mode, foreign_session = ARGV[1], ARGV[2], ARGV[3]
 local is_there = session_id == '' or foreign_session ~= '' or redis.call('EXISTS', key('session', session_id)) == 1
 if not is_there or is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
-local lane = read(key('lane', session_id))
-if not lane and session_id ~= '' then
-  lane = new_lane(session_id)
-end
-write(key('lane', session_id), lane or {}, { mode = mode ~= 'open' and mode })
-if not lane or mode == 'paused' then return { 1, 0 } end
+local lane = read(lane_key(session_id)) or {}
+write(lane_key(session_id), lane, { mode = mode ~= 'open' and mode })
+if not lane.head or mode == 'paused' then return { 1, 0 } end
 
 -- Says anew when somebody must look: a claim that was refused has put it out of sight.
-local head = head_of(session_id)
-if not head then return { 1, 0 } end
-if not lane.runningTurn then return { 1, rest_lane(session_id, lane) } end
+if not lane.leaseUntil then return { 1, rest_lane(session_id, lane) } end
 attend(session_id, lane.leaseUntil)
 return { 1, is_lapsed(lane) and 1 or 0 }
 `,
@@ -38,18 +33,26 @@ return { 1, cancel_open_turns(ARGV[1]) }
 /** Needs LANE. */
 const LANE_VIEW = /* lua */ `
 local HEAD = {
-  'id', 'orchestrator', 'status', 'failures', 'cancelMode', 'waitSignal', 'waitUntil', 'acceptedAt', 'startedAt', 'dueAt',
+  'orchestrator', 'status', 'failures', 'cancelMode', 'waitSignal', 'waitUntil', 'accepted', 'startedAt', 'dueAt',
 }
+local ACCEPTED = 7
+
+local function accepted_at(accepted)
+  return (place_of(accepted))
+end
 
 -- What is shown of a lane, there or not: itself, how many turns are open, the head, and when the one behind was accepted.
 local function lane_view(session_id)
-  local lane = redis.call('HMGET', key('lane', session_id), 'mode', 'holder', 'leaseUntil')
-  local open = redis.call('ZRANGE', open_key(session_id), 0, 1)
-  local depth = redis.call('ZCARD', open_key(session_id))
+  local lane = redis.call('HMGET', lane_key(session_id), 'mode', 'holder', 'leaseUntil', 'head')
+  local id = table.remove(lane)
+  if not id then return { session_id, lane, 0, false, false } end
+  local head = redis.call('HMGET', turn_key(id), unpack(HEAD))
+  head[ACCEPTED] = accepted_at(head[ACCEPTED])
+  table.insert(head, 1, id)
+  local behind = redis.call('LINDEX', queue_key(session_id), 0)
   return {
-    session_id, lane, depth,
-    open[1] and redis.call('HMGET', key('turn', open[1]), unpack(HEAD)) or false,
-    open[2] and redis.call('HGET', key('turn', open[2]), 'acceptedAt') or false,
+    session_id, lane, 1 + redis.call('LLEN', queue_key(session_id)), head,
+    behind and accepted_at(redis.call('HGET', turn_key(behind), 'accepted')) or false,
   }
 end
 `;

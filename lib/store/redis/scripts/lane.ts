@@ -7,22 +7,43 @@ ${EPOCHS}
 local RING_GRACE_MS = 1000
 local MAX_OFFER_BACKOFF_MS = 5000
 
+-- A lane is a row: nextPosition, the fence of the last claim, the id of its head, which is the first open turn; while that runs,
+-- its holder and leaseUntil; offers since the last claim, mode, epochs. The ids of the turns behind the head are a list.
+local function lane_key(session_id)
+  return key('lane', session_id)
+end
+
+local function queue_key(session_id)
+  return key('queue', session_id)
+end
+
+local function turn_key(id)
+  return key('turn', id)
+end
+
 -- A hint for whoever waits for the turn.
 local function changed(turn_id)
   redis.call('PUBLISH', base .. 'changed', turn_id)
 end
 
--- The open turns of a lane by position; the first one is the head.
-local function open_key(session_id)
-  return key('open', session_id)
+-- A turn is a row: what it was accepted with, what changes, and what came of it. nil when it is not there.
+local function read_turn(id)
+  local turn = read(turn_key(id))
+  if turn then turn.id = id end
+  return turn
 end
 
-local function head_of(session_id)
-  local first = redis.call('ZRANGE', open_key(session_id), 0, 0)[1]
-  return first and read(key('turn', first))
+-- When a turn was accepted, at which position, and in which session: the first lines of what it was accepted with.
+local function place_of(accepted)
+  return string.match(accepted, '^(%d+)\\n(%d+)\\n([^\\n]*)')
 end
 
--- When somebody must look at the lane; nil: not before something changes.
+local function session_of(turn)
+  local _, _, session_id = place_of(turn.accepted)
+  return session_id
+end
+
+-- When somebody must look at the lane; nil: not before something changes. Of a lane that runs it may be earlier than its lease ends.
 local function attend(session_id, at)
   if at then
     redis.call('ZADD', base .. 'due', at, session_id)
@@ -31,22 +52,9 @@ local function attend(session_id, at)
   end
 end
 
--- A claim gives a fence that is at least the clock, so that a lane made anew never accepts an older worker.
-local function new_lane(session_id)
-  redis.call('HSET', key('lane', session_id), 'nextPosition', 1, 'fence', 0)
-  return { nextPosition = 1, fence = 0 }
-end
-
 -- What all lanes are, besides what each of them is; nil: open.
 local function mode_of_all()
-  return redis.call('HGET', key('lane', ''), 'mode') or nil
-end
-
--- Whether a lane gives out no turn. One that is paused itself is not offered again until it is opened.
-local function is_paused(session_id, lane)
-  if lane.mode ~= 'paused' then return mode_of_all() == 'paused' end
-  attend(session_id, nil)
-  return true
+  return redis.call('HGET', lane_key(''), 'mode') or nil
 end
 
 -- Whether a head that nobody runs can be claimed.
@@ -58,15 +66,11 @@ end
 local function attention_of(head)
   if head.status == 'waiting' then return head.waitUntil end
   if head.dueAt ~= nil and tonumber(head.dueAt) > now then return head.dueAt end
-  return now + RING_GRACE_MS
+  return whole(now + RING_GRACE_MS)
 end
 
 local function is_lapsed(lane)
   return lane.leaseUntil ~= nil and tonumber(lane.leaseUntil) <= now
-end
-
-local function is_terminal(turn)
-  return turn.settledAt ~= nil
 end
 
 -- Whether an open turn holds its lane: from its first claim on, also while it is queued again.
@@ -74,25 +78,33 @@ local function has_begun(turn)
   return turn.startedAt ~= nil
 end
 
--- Ends an open turn. The lane is not told: follow with rest_lane.
-local function end_turn(turn, status, changes)
-  local ended = changes or {}
-  ended.status = status
-  ended.settledAt = now
-  for _, field in ipairs({ 'dueAt', 'cancelMode', 'waitSignal', 'waitStep', 'waitUntil', 'userMessage', 'epochs' }) do
-    ended[field] = false
-  end
-  write(key('turn', turn.id), turn, ended)
+-- Ends an open turn, with further fields and values. The lane is not told: take it out, and follow with rest_lane.
+local function end_turn(turn, status, ...)
+  local at = turn_key(turn.id)
+  redis.call('HDEL', at, 'userMessage', 'epochs', 'dueAt', 'cancelMode', 'waitSignal', 'waitStep', 'waitUntil')
+  redis.call('HSET', at, 'status', status, 'settledAt', stamp, ...)
   if turn.eventTtl then redis.call('PEXPIRE', key('events', turn.id), turn.eventTtl) end
-  redis.call('ZREM', open_key(turn.sessionId), turn.id)
-  redis.call('ZADD', base .. 'settled', now, turn.id)
+  redis.call('ZADD', base .. 'settled', stamp, turn.id)
   changed(turn.id)
+end
+
+-- Takes the head out of its lane; the one behind it is the head now.
+local function drop_head(session_id, lane)
+  lane.head = redis.call('LPOP', queue_key(session_id)) or nil
+end
+
+-- In the order of the lane.
+local function open_turns(session_id, head)
+  if not head then return {} end
+  local ids = redis.call('LRANGE', queue_key(session_id), 0, -1)
+  table.insert(ids, 1, head)
+  return ids
 end
 
 -- Removes turns of one session with all that is keyed by them.
 local function remove_turns(session_id, turn_ids)
   for _, id in ipairs(turn_ids) do
-    redis.call('UNLINK', key('turn', id), key('steps', id), key('signals', id), key('events', id))
+    redis.call('UNLINK', turn_key(id), key('steps', id), key('signals', id), key('events', id))
     redis.call('ZREM', key('turns', session_id), id)
     redis.call('ZREM', base .. 'settled', id)
   end
@@ -100,58 +112,66 @@ end
 
 -- Writes a lane that nobody runs. Says whether to ring: its head is due now.
 local function rest_lane(session_id, lane)
-  local head = head_of(session_id)
-  if not head then redis.call('ZREM', base .. 'lanes', session_id) end
-  write(key('lane', session_id), lane, { runningTurn = false, holder = false, leaseUntil = false, offers = false })
-  attend(session_id, head and attention_of(head))
-  return head and is_due(head) and 1 or 0
+  local at, head = lane_key(session_id), lane.head and read_turn(lane.head)
+  lane.leaseUntil = nil
+  if not head then
+    redis.call('HDEL', at, 'head', 'holder', 'leaseUntil', 'offers')
+    redis.call('ZREM', base .. 'lanes', session_id)
+    attend(session_id, nil)
+    return 0
+  end
+  redis.call('HDEL', at, 'holder', 'leaseUntil', 'offers')
+  redis.call('HSET', at, 'head', lane.head)
+  attend(session_id, attention_of(head))
+  return is_due(head) and 1 or 0
 end
 
 -- The conversation was reset since the turn began.
 local function is_forgotten(turn)
-  return reset_since(read(key('lane', turn.sessionId)), turn, CONVERSATION) ~= nil
+  return reset_since(redis.call('HGET', lane_key(session_of(turn)), 'epochs'), turn.epochs, CONVERSATION) ~= nil
 end
 
 -- Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays.
 local function stop_turn(turn, mode)
   -- That of a command is empty.
   if mode == 'interrupt' and turn.userMessage ~= '' and not is_forgotten(turn) then
-    append_messages(turn.sessionId, turn.id, turn.orchestrator, { turn.userMessage })
+    append_messages(session_of(turn), turn.id, turn.orchestrator, { turn.userMessage })
   end
   end_turn(turn, 'cancelled')
 end
 
 -- Asks the worker of a running turn to stop it. The first mark stays.
 local function mark_turn(turn, mode)
-  write(key('turn', turn.id), turn, { cancelMode = turn.cancelMode or mode })
+  write(turn_key(turn.id), turn, { cancelMode = turn.cancelMode or mode })
   changed(turn.id)
 end
 
 -- How a turn that has lost its attempt must end instead of getting another one.
 local function end_before_next_attempt(turn)
   if turn.cancelMode then return turn.cancelMode end
-  return redis.call('HGET', key('session', turn.sessionId), 'state') == 'expired' and 'cancel' or nil
+  return redis.call('HGET', key('session', session_of(turn)), 'state') == 'expired' and 'cancel' or nil
 end
 
 -- Cancels what is queued or waiting; a running turn goes on. Gives the turns' ids.
 local function cancel_open_turns(session_id)
-  local lane, cancelled = read(key('lane', session_id)), {}
-  if not lane then return cancelled end
-  for _, id in ipairs(redis.call('ZRANGE', open_key(session_id), 0, -1)) do
-    if id ~= lane.runningTurn then
-      end_turn(read(key('turn', id)), 'cancelled')
-      cancelled[#cancelled + 1] = id
-    end
+  local lane = read(lane_key(session_id))
+  if not lane or not lane.head then return {} end
+  local cancelled = open_turns(session_id, lane.head)
+  if lane.leaseUntil then table.remove(cancelled, 1) end
+  for _, id in ipairs(cancelled) do end_turn(read_turn(id), 'cancelled') end
+  redis.call('UNLINK', queue_key(session_id))
+  if not lane.leaseUntil then
+    lane.head = nil
+    rest_lane(session_id, lane)
   end
-  if not lane.runningTurn then rest_lane(session_id, lane) end
   return cancelled
 end
 
--- The lane and the turn that a hold is for, or a refusal: it is no longer the lane's current one.
-local function held(session_id, turn_id, fence, known_turn)
-  local lane, turn = read(key('lane', session_id)), known_turn or read(key('turn', turn_id))
-  if lane and turn and lane.runningTurn == turn_id and lane.fence == fence then return lane, turn end
-  return nil, nil, refuse('TURN_FENCED', 'session_id', session_id, 'turn_id', turn_id, 'fence', fence)
+-- The lane that a hold is for, or a refusal: it is no longer the lane's current one.
+local function held(session_id, turn_id, fence)
+  local lane = read(lane_key(session_id))
+  if lane and lane.leaseUntil and lane.head == turn_id and lane.fence == fence then return lane end
+  return nil, refuse('TURN_FENCED', 'session_id', session_id, 'turn_id', turn_id, 'fence', fence)
 end
 
 -- As it goes to the client, which has no use for the message of a turn that was never interrupted, nor for its epochs.
@@ -167,15 +187,17 @@ local function turn_reply(turn)
 end
 
 -- Puts a held turn back into its lane; one that was asked to stop, or whose session expired, ends instead.
-local function put_back(lane, turn, changes)
+local function put_back(session_id, lane, turn, changes)
   local mode = end_before_next_attempt(turn)
   if mode then
     stop_turn(turn, mode)
+    turn = read_turn(turn.id)
+    drop_head(session_id, lane)
   else
-    write(key('turn', turn.id), turn, changes)
+    write(turn_key(turn.id), turn, changes)
     changed(turn.id)
   end
-  rest_lane(turn.sessionId, lane)
+  rest_lane(session_id, lane)
   return { 1, turn_reply(turn) }
 end
 `;

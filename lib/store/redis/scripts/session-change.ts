@@ -65,8 +65,9 @@ export const REVOKE_SESSION = thrifty(
 local session = read(session_key(ARGV[1]))
 if not session then return not_found(ARGV[1]) end
 cancel_open_turns(session.id)
-local running = redis.call('HGET', key('lane', session.id), 'runningTurn')
-if running then mark_turn(read(key('turn', running)), 'cancel') end
+-- All that is left is what runs.
+local running = redis.call('HGET', lane_key(session.id), 'head')
+if running then mark_turn(read_turn(running), 'cancel') end
 return { 1, expire_session(session) }
 `,
 );

@@ -38,7 +38,7 @@ local changes = {}
 local function expire_idle(ids)
   local left = 0
   for _, id in ipairs(ids) do
-    if #changes >= limit or redis.call('EXISTS', open_key(id)) == 1 then
+    if #changes >= limit or redis.call('HEXISTS', lane_key(id), 'head') == 1 then
       left = left + 1
     else
       changes[#changes + 1] = expire_session(read(session_key(id)))

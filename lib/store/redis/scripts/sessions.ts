@@ -44,15 +44,21 @@ local function id_of(member)
   return string.sub(member, RANK_LENGTH + 1)
 end
 
+-- The indexes for finding that a session stands in.
+local function found_in(session)
+  local found = { key('user', session.userId), key('state', session.state) }
+  if session.workspaceId then found[#found + 1] = key('workspace', session.workspaceId) end
+  if session.surfaces ~= '[]' then
+    for _, surface in ipairs(surfaces_of(session)) do found[#found + 1] = key('surface', surface) end
+  end
+  return found
+end
+
 -- Every index that a session stands in: key -> score, and which of them are by rank.
 local function places_of(session)
   local found, listed = {}, {}
-  local active = -session.lastActivityAt
-  found[key('user', session.userId)] = active
-  found[key('state', session.state)] = active
-  if session.workspaceId then found[key('workspace', session.workspaceId)] = active end
+  for _, at in ipairs(found_in(session)) do found[at] = -session.lastActivityAt end
   local surfaces = surfaces_of(session)
-  for _, surface in ipairs(surfaces) do found[key('surface', surface)] = active end
   if session.state == 'expired' then
     if session.stateChangedAt then listed[base .. 'expired'] = tonumber(session.stateChangedAt) end
   else
@@ -100,9 +106,10 @@ local function touch_session(session)
   if session.state == 'active' then
     if last <= tonumber(session.lastActivityAt) then return change_session(session) end
     -- Every turn does this, and only the scores change.
-    write(session_key(session.id), session, { lastActivityAt = last, version = session.version + 1 })
-    local found, member = places_of(session), member_of(session)
-    for at, score in pairs(found) do redis.call('ZADD', at, score, member) end
+    session.lastActivityAt, session.version = whole(last), whole(session.version + 1)
+    redis.call('HSET', session_key(session.id), 'lastActivityAt', session.lastActivityAt, 'version', session.version)
+    local score, member = whole(-last), member_of(session)
+    for _, at in ipairs(found_in(session)) do redis.call('ZADD', at, score, member) end
     return { flat(session), 'active', 1 }
   end
   return change_session(session, { state = 'active', stateChangedAt = now, lastActivityAt = last })

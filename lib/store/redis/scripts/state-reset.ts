@@ -23,7 +23,8 @@ for i, namespace in ipairs(namespaces) do documents[i] = clear_documents(session
 local messages = head ~= '' and remove_messages(session_id) or 0
 
 local lane = read(key('lane', session_id))
-if lane and tonumber(lane.nextPosition) > 1 then
+-- Nobody has begun an earlier one where there was no turn.
+if lane and lane.nextPosition then
   begin_epoch(session_id, lane, namespaces, epoch)
   if head ~= '' then
     local version = if_version + 1

@@ -1,27 +1,41 @@
 import { CONTENTS } from './contents.js';
+import { DOCUMENTS } from './documents.js';
 import { LANE } from './lane.js';
 import { script } from './script.js';
+import { ATTEMPT } from './turn-claim.js';
 
-/** TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn. */
+/**
+ * TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn and its claim.
+ *
+ * ARGV: turn, session, idempotency key or '', hash, ttlMs, whenBusy, maxQueued, maxSessionLifetimeMs or '', whether the session is in
+ * a foreign store, orchestrator, what the turn is accepted with and what the user said, both as they are stored, then what
+ * claim_from takes with the holder '' for no claim.
+ */
 export const ACCEPT = script(
   'accept',
-  [CONTENTS, LANE],
+  [CONTENTS, DOCUMENTS, LANE, ATTEMPT],
   /* lua */ `
 local id, session_id, idempotency_key, request_hash, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local when_busy, max_queued, max_lifetime_ms, foreign_session = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
-local lane_key, keys_key = key('lane', session_id), key('keys', session_id)
+local keys_key = key('keys', session_id)
+local claim = ARGV[13] ~= '' and claim_from(13)
 
 local function known_as(turn)
-  return { 1, 1, turn.status == 'queued' and 1 or 0, turn_reply(turn) }
+  local lane = claim and read(lane_key(session_id))
+  local is_ours = lane and lane.head == turn.id and is_held_by(lane, claim)
+  return {
+    1, 1, turn.status == 'queued' and 1 or 0, turn_reply(turn),
+    is_ours and claimed_reply(session_id, lane, turn, claim, {}) or false,
+  }
 end
 
-local sent_before = read(key('turn', id))
+local sent_before = read_turn(id)
 if sent_before then return known_as(sent_before) end
 
 local lapsed_key_of
 if idempotency_key ~= '' then
   local known = redis.call('HGET', keys_key, idempotency_key)
-  local turn = known and read(key('turn', known))
+  local turn = known and read_turn(known)
   if turn then
     if turn.settledAt and turn.settledAt + ttl_ms <= now then
       lapsed_key_of = turn
@@ -33,77 +47,85 @@ if idempotency_key ~= '' then
   end
 end
 
-if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
-if foreign_session == '' then
-  local session = redis.call('HMGET', key('session', session_id), 'state', 'createdAt')
-  if not session[1] then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
-  if session[1] == 'expired' or (max_lifetime_ms and now - session[2] > max_lifetime_ms) then
+if foreign_session ~= '' then
+  if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+else
+  -- One that was erased is not there.
+  local state, created_at = unpack(redis.call('HMGET', key('session', session_id), 'state', 'createdAt'))
+  if not state then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+  if state == 'expired' or (max_lifetime_ms and now - created_at > max_lifetime_ms) then
     return refuse('SESSION_STATE', 'session_id', session_id, 'state', 'expired', 'attempted', 'accept a turn')
   end
 end
 
-local lane = read(lane_key)
-if lane and lane.mode == 'draining' or mode_of_all() == 'draining' then
+local lane, mode_of_others = read(lane_key(session_id)) or {}, mode_of_all()
+if lane.mode == 'draining' or mode_of_others == 'draining' then
   return refuse('LANE_DRAINING', 'session_id', session_id)
 end
-local head = lane and head_of(session_id)
+local head_before = lane.head
+local head = head_before and when_busy ~= 'enqueue' and read_turn(head_before)
 if head and when_busy == 'reject' then
-  local alive = lane.runningTurn and not is_lapsed(lane) and 1 or 0
+  local alive = lane.leaseUntil and not is_lapsed(lane) and 1 or 0
   return refuse('SESSION_BUSY', 'session_id', session_id, 'turn_id', head.id, 'alive', alive,
-    'since', head.startedAt or head.acceptedAt)
+    'since', head.startedAt or place_of(head.accepted))
 end
 
 -- Who has to go, and how many stay: counted before anything is written.
 local stops = ({ interrupt = 'interrupt', rollback = 'rollback', replace = 'interrupt' })[when_busy]
 local supersedes = when_busy == 'latest' or when_busy == 'replace'
-local holder = head and has_begun(head) and head
-local queued = head and redis.call('ZCARD', open_key(session_id)) - (holder and 1 or 0) or 0
-if not supersedes and queued >= max_queued then
+local is_held = head_before and (lane.leaseUntil or redis.call('HEXISTS', turn_key(head_before), 'startedAt') == 1)
+local queued = head_before and redis.call('LLEN', queue_key(session_id)) + (is_held and 0 or 1) or 0
+if max_queued <= (supersedes and 0 or queued) then
   return refuse('LANE_FULL', 'session_id', session_id, 'limit', max_queued)
 end
-if supersedes and max_queued <= 0 then return refuse('LANE_FULL', 'session_id', session_id, 'limit', max_queued) end
 
 if lapsed_key_of then
   redis.call('HDEL', keys_key, idempotency_key)
-  write(key('turn', lapsed_key_of.id), lapsed_key_of, { idempotencyKey = false })
+  redis.call('HDEL', turn_key(lapsed_key_of.id), 'idempotencyKey')
 end
 if supersedes and head then
-  for _, open_id in ipairs(redis.call('ZRANGE', open_key(session_id), 0, -1)) do
-    local turn = open_id == head.id and head or read(key('turn', open_id))
-    if not has_begun(turn) then end_turn(turn, 'superseded', { supersededBy = id }) end
+  for _, open_id in ipairs(open_turns(session_id, head.id)) do
+    if open_id ~= head.id then
+      end_turn(read_turn(open_id), 'superseded', 'supersededBy', id)
+    elseif not is_held then
+      end_turn(head, 'superseded', 'supersededBy', id)
+    end
   end
+  redis.call('UNLINK', queue_key(session_id))
+  if not is_held then lane.head = nil end
 end
-if stops and holder then
-  if holder.status ~= 'running' then
-    stop_turn(holder, stops)
-  elseif not holder.cancelMode then
-    write(key('turn', holder.id), holder, { cancelMode = stops })
-    changed(holder.id)
+if stops and is_held then
+  if not lane.leaseUntil then
+    stop_turn(head, stops)
+    drop_head(session_id, lane)
+  elseif not head.cancelMode then
+    mark_turn(head, stops)
   end
 end
 
-lane = lane or new_lane(session_id)
-local position = tonumber(lane.nextPosition)
-redis.call('HSET', key('turn', id), 'id', id, 'sessionId', session_id, 'position', position, 'orchestrator', ARGV[10],
-  'version', ARGV[11], 'request', ARGV[12], 'attributes', ARGV[13], 'userMessage', ARGV[14], 'status', 'queued',
-  'acceptedAt', now)
+local position, turn = lane.nextPosition or '1', { id = id, orchestrator = ARGV[10] }
+redis.call('HSET', turn_key(id), 'accepted', stamp .. '\\n' .. position .. '\\n' .. ARGV[11], 'orchestrator', ARGV[10],
+  'userMessage', ARGV[12], 'status', 'queued')
 if idempotency_key ~= '' then
-  redis.call('HSET', key('turn', id), 'idempotencyKey', idempotency_key, 'requestHash', request_hash)
+  redis.call('HSET', turn_key(id), 'idempotencyKey', idempotency_key, 'requestHash', request_hash)
   redis.call('HSET', keys_key, idempotency_key, id)
 end
 redis.call('ZADD', key('turns', session_id), position, id)
-redis.call('ZADD', open_key(session_id), position, id)
-if not head then redis.call('ZADD', base .. 'lanes', 0, session_id) end
-redis.call('HINCRBY', lane_key, 'nextPosition', 1)
+if lane.head then redis.call('RPUSH', queue_key(session_id), id) end
+lane.head = lane.head or id
+redis.call('HSET', lane_key(session_id), 'nextPosition', whole(position + 1), 'head', lane.head)
+if not head_before then redis.call('ZADD', base .. 'lanes', 0, session_id) end
 
--- Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring.
-local ring = 0
-if not head then
+-- Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring, unless it is claimed.
+local ring, claimed = 0, false
+if claim and lane.head == id and lane.mode ~= 'paused' and mode_of_others ~= 'paused' then
+  claimed = begin_attempt(session_id, lane, turn, claim, { turn = true })
+elseif not head_before then
   ring = 1
-  attend(session_id, now + RING_GRACE_MS)
-elseif not lane.runningTurn and is_terminal(head) then
+  attend(session_id, whole(now + RING_GRACE_MS))
+elseif lane.head ~= head_before then
   ring = rest_lane(session_id, lane)
 end
-return { 1, 0, ring, position, now }
+return { 1, 0, ring, tonumber(position), now, claimed }
 `,
 );

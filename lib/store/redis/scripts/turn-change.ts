@@ -9,19 +9,19 @@ export const SIGNAL = script(
   [CONTENTS, LANE],
   /* lua */ `
 local name, payload = ARGV[2], ARGV[3]
-local turn = read(key('turn', ARGV[1]))
+local turn = read_turn(ARGV[1])
 if not turn then return refuse('TURN_NOT_FOUND', 'turn_id', ARGV[1]) end
 local signals_key = key('signals', turn.id)
 if redis.call('HEXISTS', signals_key, name) == 1 then return { 1, turn_reply(turn), 0, 0 } end
-if is_terminal(turn) then return refuse('TURN_SETTLED', 'turn', turn_reply(turn)) end
+if turn.settledAt then return refuse('TURN_SETTLED', 'turn', turn_reply(turn)) end
 
 redis.call('HSET', signals_key, name, payload)
 if turn.status ~= 'waiting' or turn.waitSignal ~= name then return { 1, turn_reply(turn), 1, 0 } end
 redis.call('HSETNX', key('steps', turn.id), turn.waitStep, '{"received":true,"payload":' .. payload .. '}')
-write(key('turn', turn.id), turn, { status = 'queued', waitSignal = false, waitStep = false, waitUntil = false })
+write(turn_key(turn.id), turn, { status = 'queued', waitSignal = false, waitStep = false, waitUntil = false })
 changed(turn.id)
-local ring = rest_lane(turn.sessionId, read(key('lane', turn.sessionId)))
-return { 1, turn_reply(turn), 1, ring }
+local session_id = session_of(turn)
+return { 1, turn_reply(turn), 1, rest_lane(session_id, read(lane_key(session_id))) }
 `,
 );
 
@@ -30,33 +30,59 @@ export const CANCEL = script(
   [CONTENTS, LANE],
   /* lua */ `
 local mode = ARGV[2]
-local turn = read(key('turn', ARGV[1]))
+local turn = read_turn(ARGV[1])
 if not turn then return refuse('TURN_NOT_FOUND', 'turn_id', ARGV[1]) end
-if is_terminal(turn) then return { 1, turn_reply(turn), 0 } end
+if turn.settledAt then return { 1, turn_reply(turn), 0 } end
 if turn.status == 'running' then
   mark_turn(turn, mode)
   return { 1, turn_reply(turn), 0 }
 end
-local was_head = redis.call('ZRANK', open_key(turn.sessionId), turn.id) == 0
+local session_id = session_of(turn)
+local lane, ring = read(lane_key(session_id)), 0
 stop_turn(turn, turn.status == 'waiting' and mode or 'cancel')
 -- Behind the head nothing changes for the lane; a new head may be due at once.
-local ring = was_head and rest_lane(turn.sessionId, read(key('lane', turn.sessionId))) or 0
-return { 1, turn_reply(turn), ring }
+if lane.head == turn.id then
+  drop_head(session_id, lane)
+  ring = rest_lane(session_id, lane)
+else
+  redis.call('LREM', queue_key(session_id), 1, turn.id)
+end
+return { 1, turn_reply(read_turn(turn.id)), ring }
 `,
 );
 
-/** Lanes to ring, each put off for a while that doubles until somebody claims: a backlog is not rung without end. */
+/**
+ * Lanes to ring, each put off for a while that doubles until somebody claims: a backlog is not rung without end. One that
+ * runs is looked at again when its lease ends.
+ */
 export const DUE = script(
   'due',
   [CONTENTS, LANE],
   /* lua */ `
-if mode_of_all() == 'paused' then return { 1, {} } end
-local session_ids = redis.call('ZRANGE', base .. 'due', '-inf', now, 'BYSCORE', 'LIMIT', 0, ARGV[1])
-for _, session_id in ipairs(session_ids) do
-  local offers = redis.call('HINCRBY', key('lane', session_id), 'offers', 1)
-  attend(session_id, now + math.min(RING_GRACE_MS * 2 ^ (offers - 1), MAX_OFFER_BACKOFF_MS))
+-- Pages of lanes that only run, in a call, so that nobody waits for long.
+local MOST_PAGES = 10
+
+local function offer(session_id)
+  local offers = redis.call('HINCRBY', lane_key(session_id), 'offers', 1)
+  attend(session_id, whole(now + math.min(RING_GRACE_MS * 2 ^ (offers - 1), MAX_OFFER_BACKOFF_MS)))
+  return session_id
 end
-return { 1, session_ids }
+
+if mode_of_all() == 'paused' then return { 1, {} } end
+local limit, found = tonumber(ARGV[1]), {}
+for _ = 1, MOST_PAGES do
+  local page = redis.call('ZRANGE', base .. 'due', '-inf', stamp, 'BYSCORE', 'LIMIT', 0, limit - #found)
+  for _, session_id in ipairs(page) do
+    local lease_until = redis.call('HGET', lane_key(session_id), 'leaseUntil')
+    if lease_until and tonumber(lease_until) > now then
+      attend(session_id, lease_until)
+    else
+      found[#found + 1] = offer(session_id)
+    end
+  end
+  if #page == 0 or #found == limit then break end
+end
+return { 1, found }
 `,
 );
 
@@ -67,9 +93,10 @@ export const PURGE_SETTLED = thrifty(
   /* lua */ `
 local ids = redis.call('ZRANGE', base .. 'settled', '-inf', '(' .. now - ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])
 for _, id in ipairs(ids) do
-  local turn = redis.call('HMGET', key('turn', id), 'sessionId', 'idempotencyKey')
-  if turn[2] then redis.call('HDEL', key('keys', turn[1]), turn[2]) end
-  remove_turns(turn[1] or '', { id })
+  local accepted, idempotency_key = unpack(redis.call('HMGET', turn_key(id), 'accepted', 'idempotencyKey'))
+  local session_id = accepted and session_of({ accepted = accepted }) or ''
+  if idempotency_key then redis.call('HDEL', key('keys', session_id), idempotency_key) end
+  remove_turns(session_id, { id })
 end
 return { 1, #ids }
 `,
@@ -79,7 +106,7 @@ export const GET_TURN = query(
   'get-turn',
   [CONTENTS, LANE],
   /* lua */ `
-local turn = read(key('turn', ARGV[1]))
+local turn = read_turn(ARGV[1])
 return { 1, turn and turn_reply(turn) or false }
 `,
 );
@@ -112,15 +139,19 @@ for i = 4, #ARGV do
   wanted[ARGV[i]] = true
   only_open = only_open and (ARGV[i] == 'queued' or ARGV[i] == 'running' or ARGV[i] == 'waiting')
 end
--- Open turns have an index of their own, which costs nothing of the lane's history.
-local at = only_open and open_key(ARGV[1]) or key('turns', ARGV[1])
+-- The open ones begin with the head, which costs nothing of the lane's history.
+if only_open then
+  local head = redis.call('HGET', lane_key(ARGV[1]), 'head')
+  if not head then return { 1, {} } end
+  after = math.max(after, redis.call('ZSCORE', key('turns', ARGV[1]), head) - 1)
+end
 local found = {}
 while #found < limit do
-  local ids = redis.call('ZRANGE', at, '(' .. after, '+inf', 'BYSCORE', 'LIMIT', 0, limit)
+  local ids = redis.call('ZRANGE', key('turns', ARGV[1]), '(' .. after, '+inf', 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
   if #ids == 0 then break end
-  for _, id in ipairs(ids) do
-    local turn = read(key('turn', id))
-    after = tonumber(turn.position)
+  for i = 1, #ids, 2 do
+    local turn = read_turn(ids[i])
+    after = ids[i + 1]
     if (not wanted or wanted[turn.status]) and #found < limit then found[#found + 1] = turn_reply(turn) end
   end
 end

@@ -3,88 +3,112 @@ import { DOCUMENTS } from './documents.js';
 import { LANE } from './lane.js';
 import { script } from './script.js';
 
-/** The claim of a lane's head, alone and at the end of a settle. Needs LANE and DOCUMENTS. */
-export const CLAIM_TURN = /* lua */ `
--- What the client knows is not sent again: the session, and when its checkpoint was written.
-local function claimed_reply(lane, turn, request, known)
-  local session_id, orchestrator = turn.sessionId, turn.orchestrator
+/** How a worker gets the head of a lane: alone, with a turn that it accepts, or after one that it settles. Needs LANE and DOCUMENTS. */
+export const ATTEMPT = /* lua */ `
+-- ARGV, from the first on: holder, leaseMs, maxAttempts, and what the worker needs as JSON, '' for nothing.
+local function claim_from(first)
+  return {
+    holder = ARGV[first], lease_ms = ARGV[first + 1], max_attempts = tonumber(ARGV[first + 2]), needs = ARGV[first + 3],
+  }
+end
+
+-- Whether a lane gives out no turn. One that is paused itself is not offered again until it is opened.
+local function is_paused(session_id, lane)
+  if lane.mode ~= 'paused' then return mode_of_all() == 'paused' end
+  attend(session_id, nil)
+  return true
+end
+
+-- The same claim sent twice gets the same answer.
+local function is_held_by(lane, claim)
+  return lane.leaseUntil ~= nil and lane.holder == claim.holder and not is_lapsed(lane)
+end
+
+-- What the client knows is not sent again: its turn, the session, and when its checkpoint was written.
+local function claimed_reply(session_id, lane, turn, claim, known)
+  local orchestrator = turn.orchestrator
+  local needs = claim.needs ~= '' and cjson.decode(claim.needs) or {}
+  local window, documents = needs.windows and needs.windows[orchestrator], needs.documents and needs.documents[orchestrator]
   return {
     lane.fence,
-    turn_reply(turn),
+    not known.turn and turn_reply(turn),
     not known.session and redis.call('HGETALL', key('session', session_id)),
     known.checkpoint_of == orchestrator and now or latest_checkpoint(orchestrator, session_id),
-    read_window(session_id, request.windows[orchestrator] or 0),
-    redis.call('HGETALL', key('steps', turn.id)),
-    live_documents(request.documents and request.documents[orchestrator] or {}),
+    window and read_window(session_id, window) or false,
+    not known.turn and redis.call('HGETALL', key('steps', turn.id)),
+    documents and live_documents(documents) or false,
     lane.epochs or false,
   }
 end
 
+-- Gives a head to a worker.
+local function begin_attempt(session_id, lane, head, claim, known)
+  local at, lease_until = turn_key(head.id), now + claim.lease_ms
+  if has_begun(head) then
+    if head.status == 'waiting' and head.waitStep then
+      redis.call('HSETNX', key('steps', head.id), head.waitStep, '{"received":false}')
+    end
+    write(at, head, {
+      status = 'running', failures = head.failures or false,
+      dueAt = false, waitSignal = false, waitStep = false, waitUntil = false,
+    })
+  else
+    head.status, head.startedAt = 'running', stamp
+    redis.call('HSET', at, 'status', 'running', 'startedAt', stamp)
+    if lane.epochs then redis.call('HSET', at, 'epochs', lane.epochs) end
+  end
+
+  -- A lane that goes on is looked at when its lease would have ended: that is early enough.
+  if not lane.leaseUntil or is_lapsed(lane) or lease_until < tonumber(lane.leaseUntil) then
+    attend(session_id, whole(lease_until))
+  end
+  -- At least the clock: neither a lane made anew nor a server without its last seconds gives a fence twice.
+  lane.fence = whole(math.max((lane.fence or 0) + 1, now))
+  redis.call('HSET', lane_key(session_id),
+    'head', head.id, 'fence', lane.fence, 'holder', claim.holder, 'leaseUntil', whole(lease_until))
+  if lane.offers then redis.call('HDEL', lane_key(session_id), 'offers') end
+  return claimed_reply(session_id, lane, head, claim, known)
+end
+`;
+
+/** TurnLedger.claim: the head when it is due and nobody holds it with a live lease. */
+export const CLAIM = script(
+  'claim',
+  [CONTENTS, DOCUMENTS, LANE, ATTEMPT],
+  /* lua */ `
+local session_id, claim = ARGV[1], claim_from(2)
+
 -- A turn whose worker was lost gets another attempt unless it was to end anyway, or lapsed too often.
-local function may_go_on(head, max_attempts)
+local function may_go_on(head)
   local mode = end_before_next_attempt(head)
   if mode then
     stop_turn(head, mode)
     return false
   end
   local failures = (head.failures or 0) + 1
-  if failures < max_attempts then
+  if failures < claim.max_attempts then
     head.failures = failures
     return true
   end
   local lost = '{"name":"WorkerLostError","code":"WORKER_LOST","message":"The worker that ran the turn was lost; '
     .. 'the turn was attempted ' .. failures .. ' times."}'
   -- What the attempt before said is the better answer to why.
-  end_turn(head, 'failed', { failures = failures, error = head.error or lost })
+  end_turn(head, 'failed', 'failures', failures, 'error', head.error or lost)
   return false
 end
 
--- The head when it is due and nobody holds it with a live lease, else nil; known.lane is a lane that was read.
-local function claim_turn(session_id, request, known)
-  local lane = known.lane or read(key('lane', session_id))
-  if not lane then return nil end
-  local head = head_of(session_id)
-  while head do
-    local ready = true
-    if head.status == 'running' then
-      if not is_lapsed(lane) then
-        -- The same claim sent twice gets the same answer.
-        return lane.holder == request.holder and claimed_reply(lane, head, request, known) or nil
-      end
-    elseif not is_due(head) then
-      return nil
-    end
-    if is_paused(session_id, lane) then return nil end
-    if head.status == 'running' then
-      ready = may_go_on(head, request.maxAttempts)
-    elseif head.status == 'waiting' and head.waitStep then
-      redis.call('HSETNX', key('steps', head.id), head.waitStep, '{"received":false}')
-    end
-    if ready then
-      local lease_until, epochs = now + request.leaseMs, head.epochs
-      if not has_begun(head) then epochs = lane.epochs end
-      write(key('turn', head.id), head, {
-        status = 'running', failures = head.failures or false, startedAt = head.startedAt or now, epochs = epochs or false,
-        dueAt = false, waitSignal = false, waitStep = false, waitUntil = false,
-      })
-      write(key('lane', session_id), lane, {
-        -- At least the clock: neither a lane made anew nor a server without its last seconds gives a fence twice.
-        fence = math.max(lane.fence + 1, now), runningTurn = head.id, holder = request.holder, leaseUntil = lease_until, offers = false,
-      })
-      attend(session_id, lease_until)
-      return claimed_reply(lane, head, request, known)
-    end
-    rest_lane(session_id, lane)
-    head = head_of(session_id)
-  end
-  return nil
+local lane = read(lane_key(session_id))
+local head = lane and lane.head and read_turn(lane.head)
+while head do
+  if is_held_by(lane, claim) then return { 1, claimed_reply(session_id, lane, head, claim, {}) } end
+  local is_free = is_due(head)
+  if lane.leaseUntil then is_free = is_lapsed(lane) end
+  if not is_free or is_paused(session_id, lane) then break end
+  if not lane.leaseUntil or may_go_on(head) then return { 1, begin_attempt(session_id, lane, head, claim, {}) } end
+  drop_head(session_id, lane)
+  rest_lane(session_id, lane)
+  head = lane.head and read_turn(lane.head)
 end
-`;
-
-export const CLAIM = script(
-  'claim',
-  [CONTENTS, DOCUMENTS, LANE, CLAIM_TURN],
-  /* lua */ `
-return { 1, claim_turn(ARGV[1], cjson.decode(ARGV[2]), {}) or false }
+return { 1, false }
 `,
 );

@@ -21,8 +21,8 @@ export const APPEND_EVENTS = script(
   [EVENTS],
   /* lua */ `
 local session_id, turn_id, fence, batch, count, events = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
-local lane = redis.call('HMGET', key('lane', session_id), 'runningTurn', 'fence')
-if lane[1] ~= turn_id or lane[2] ~= fence then
+local lane = redis.call('HMGET', key('lane', session_id), 'head', 'fence', 'leaseUntil')
+if lane[1] ~= turn_id or lane[2] ~= fence or not lane[3] then
   return refuse('TURN_FENCED', 'session_id', session_id, 'turn_id', turn_id, 'fence', fence)
 end
 local last, first = last_batch(turn_id), 1

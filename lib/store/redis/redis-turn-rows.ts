@@ -1,0 +1,105 @@
+import { type AcceptTurn, type TurnSettlement } from '../../turn/turn.store.js';
+import { type CancelMode, type Turn, type TurnErrorRecord, type TurnStatus } from '../../turn/turn.js';
+import { interruptedMessages } from '../../turn/user-message.js';
+import { iso } from '../embedded/row-mapping.js';
+import { type Fields, messageText, split } from './redis-rows.js';
+
+/**
+ * A turn's row holds what never changes as one text that scripts do not take apart but for its first lines, and what came of it as
+ * another one; between them what changes, a field each.
+ */
+interface TurnFields {
+  readonly id: string;
+  /** When, position and session, a line each, then {@link Acceptance}. */
+  readonly accepted: string;
+  readonly orchestrator: string;
+  readonly status: TurnStatus;
+  readonly idempotencyKey?: string;
+  readonly failures?: string;
+  /** {@link Outcome}. */
+  readonly outcome?: string;
+  readonly error?: string;
+  readonly cancelMode?: CancelMode;
+  readonly supersededBy?: string;
+  readonly waitSignal?: string;
+  readonly waitUntil?: string;
+  readonly startedAt?: string;
+  readonly settledAt?: string;
+  readonly dueAt?: string;
+}
+
+type Acceptance = Pick<Turn, 'version' | 'request' | 'attributes'>;
+type Outcome = Pick<Turn, 'turnIndex' | 'reply' | 'report'>;
+
+/** What a script stores of a new turn: of the acceptance all but the time and the position, and what the user said. */
+export function acceptedTexts(request: AcceptTurn): [accepted: string, userMessage: string] {
+  const { sessionId, version, attributes } = request;
+  const acceptance: Acceptance = { version, request: request.request, attributes };
+  const said = interruptedMessages(request).map(messageText).join('');
+  return [`${sessionId}\n${JSON.stringify(acceptance)}`, said];
+}
+
+/** A turn that was just accepted, from what is stored of it. */
+export function acceptedTurn(request: AcceptTurn, stored: string, position: number, now: number): Turn {
+  const { id, orchestrator, idempotency } = request;
+  const accepted = `${now}\n${position}\n${stored}`;
+  return turnFrom({ id, orchestrator, status: 'queued', accepted, idempotencyKey: idempotency?.key });
+}
+
+/** What a script stores of a settlement as it is. */
+export function outcomeText({ checkpoint, reply, report }: TurnSettlement): string {
+  const outcome: Outcome = { turnIndex: checkpoint?.turnIndex, reply, report };
+  return JSON.stringify(outcome);
+}
+
+/** What a settlement has made of a turn that was as it was claimed. */
+export function settledTurn(claimed: Turn, { status, error }: TurnSettlement, outcome: string, now: number): Turn {
+  const { error: _, ...turn } = claimed;
+  return {
+    ...turn,
+    ...(JSON.parse(outcome) as Outcome),
+    ...(error ? { error } : {}),
+    status,
+    failures: turn.failures + (status === 'failed' ? 1 : 0),
+    settledAt: iso(now),
+  };
+}
+
+export function turnOf(fields: Fields): Turn {
+  const row: Record<string, unknown> = {};
+  for (let i = 0; i < fields.length; i += 2) row[fields[i]] = fields[i + 1];
+  return turnFrom(row as unknown as TurnFields);
+}
+
+function turnFrom(row: TurnFields): Turn {
+  const [acceptedAt, position, sessionId, text] = split(row.accepted, 3);
+  const { version, request, attributes } = JSON.parse(text) as Acceptance;
+  const turn: Writable<Turn> = {
+    id: row.id,
+    sessionId,
+    position: Number(position),
+    orchestrator: row.orchestrator,
+    version,
+    request,
+    attributes,
+    status: row.status,
+    failures: Number(row.failures ?? 0),
+    acceptedAt: iso(Number(acceptedAt)),
+  };
+  if (row.idempotencyKey !== undefined) turn.idempotencyKey = row.idempotencyKey;
+  if (row.outcome !== undefined) Object.assign(turn, JSON.parse(row.outcome) as Outcome);
+  if (row.error !== undefined) turn.error = JSON.parse(row.error) as TurnErrorRecord;
+  if (row.cancelMode !== undefined) turn.cancelMode = row.cancelMode;
+  if (row.supersededBy !== undefined) turn.supersededBy = row.supersededBy;
+  if (row.waitSignal !== undefined) turn.waitingFor = waitingFor(row.waitSignal, row.waitUntil);
+  if (row.startedAt !== undefined) turn.startedAt = iso(Number(row.startedAt));
+  if (row.settledAt !== undefined) turn.settledAt = iso(Number(row.settledAt));
+  if (row.dueAt !== undefined) turn.dueAt = iso(Number(row.dueAt));
+  return turn;
+}
+
+function waitingFor(signal: string, until: string | undefined): Turn['waitingFor'] {
+  return until === undefined ? { signal } : { signal, until: iso(Number(until)) };
+}
+
+type Writable<T> = { -readonly [Property in keyof T]: T[Property] };

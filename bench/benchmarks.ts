@@ -1,4 +1,7 @@
 import { type Benchmark } from './benchmark.js';
+import { growthOfLanes } from './growth-lanes.js';
+import { growthOfReaders } from './growth-readers.js';
+import { growthOfWorkers } from './growth-workers.js';
 import { growth } from './growth.js';
 import { prf01 } from './prf-01.js';
 import { prf02 } from './prf-02.js';
@@ -30,4 +33,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   prf09,
   prf08,
   growth,
+  growthOfLanes,
+  growthOfReaders,
+  growthOfWorkers,
 ];

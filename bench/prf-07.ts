@@ -19,7 +19,7 @@ export const prf07: Benchmark = {
   run,
 };
 
-async function run(stores: Stores, { rounds, few, many, operations }: Sizes): Promise<Outcome> {
+async function run(stores: Stores, { rounds, few, many, operations, growth }: Sizes): Promise<Outcome> {
   const [small, large] = [await stores.with(few), await stores.with(many)];
   const plan = { rounds, slices: operations / SLICE };
   const conversations = { small: new Map<number, Conversation>(), large: new Map<number, Conversation>() };
@@ -38,7 +38,19 @@ async function run(stores: Stores, { rounds, few, many, operations }: Sizes): Pr
     ...(atMost === undefined ? {} : { bound: { atMost } }),
   });
   const [ofSame, atRandom] = [`the same ${few.toLocaleString('en')} active`, 'at random over all sessions'];
+  const all: Record<string, Contestant<Measure>> = {
+    [few]: base,
+    [many]: turnsOf(large, anyOne(many), conversations.large),
+  };
+  for (const stored of growth.stored) all[stored] = turnsOf(await stores.with(stored), anyOne(stored), new Map());
+  const grown = await interleave(plan, all);
   return {
+    curves: (['accept', 'claim and settle'] as const).map((what) => ({
+      what: `${what}, at random over all sessions`,
+      unit: 'ms',
+      by: 'sessions stored',
+      points: [few, ...growth.stored, many].map((size) => ({ size, rounds: grown[size][what] })),
+    })),
     comparisons: [
       compare('claim and settle', ofSame, same, SAME_ACTIVE),
       compare('claim and settle', atRandom, random, stores.name === 'sqlite' ? undefined : AT_RANDOM),

@@ -48,6 +48,16 @@ export interface Sizes {
     readonly turns: readonly number[];
     readonly messages: readonly number[];
     readonly bytes: readonly number[];
+    /** Sessions that are stored, beside `few` and `many`. */
+    readonly stored: readonly number[];
+    /** Lanes that have a turn waiting. */
+    readonly lanes: readonly number[];
+    /** Of one stream, which makes so many tokens. */
+    readonly readers: readonly number[];
+    readonly tokens: number;
+    /** That run the turns of so many callers, who ask for so many turns each. */
+    readonly workers: readonly number[];
+    readonly callers: { readonly count: number; readonly turns: number };
   };
 }
 
@@ -67,6 +77,12 @@ export const FULL: Sizes = {
     turns: [10, 30, 100, 300, 1000, 3000, 10_000],
     messages: [10, 100, 1000, 10_000, 100_000],
     bytes: [1000, 3000, 10_000, 30_000, 100_000, 250_000],
+    stored: [10_000, 100_000],
+    lanes: [100, 1000, 10_000, 100_000],
+    readers: [1, 10, 30, 100, 300],
+    tokens: 400,
+    workers: [1, 2, 4],
+    callers: { count: 128, turns: 20 },
   },
 };
 
@@ -82,5 +98,16 @@ export const QUICK: Sizes = {
   jobs: { 1: 20, 8: 10, 32: 5 },
   streams: { readers: 5, tokens: 100 },
   memory: { sessions: 20, samples: 4, warmUp: 1 },
-  growth: { operations: 5, turns: [10, 150], messages: [10, 1000], bytes: [1000, 100_000] },
+  growth: {
+    operations: 5,
+    turns: [10, 150],
+    messages: [10, 1000],
+    bytes: [1000, 100_000],
+    stored: [400],
+    lanes: [100, 400],
+    readers: [1, 5],
+    tokens: 50,
+    workers: [1, 2],
+    callers: { count: 32, turns: 3 },
+  },
 };

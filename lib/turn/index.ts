@@ -3,7 +3,7 @@ export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery,
 export { type LaneCounts, LaneService } from './lane.service.js';
 export { type TurnEventBatch, type TurnEventLog } from './turn-event-log.js';
 export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './turn-event.js';
-export { type TurnQueue } from './turn-queue.js';
+export { type TurnQueue, type VisitPlace } from './turn-queue.js';
 export { type RecoveryCounts } from './turn-recovery.js';
 export { type TurnEnd, type TurnResult } from './turn-result.js';
 export { type StepKey, type StoredStep, type WaitResult } from './turn-step.js';

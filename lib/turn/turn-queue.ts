@@ -4,6 +4,14 @@ import { hasMethods } from '../common/has-methods.js';
 /** Finds a provider in any module of the application. @inline */
 export type FindProvider = <T>(token: InjectionToken) => T | null;
 
+/** Room for one visit of a lane that nobody has to ring for. */
+export interface VisitPlace {
+  /** Begins the visit, outside whatever request is going on; the place is free again when it has ended. */
+  visit(visit: () => Promise<void>): void;
+  /** Frees the place: there is nothing to do. */
+  leave(): void;
+}
+
 /** A doorbell, nothing more: says that a session has work. What it loses or repeats cannot lose or reorder a turn. */
 export interface TurnQueue {
   /** Called once, when the application's modules are there and before anything else. */
@@ -15,6 +23,12 @@ export interface TurnQueue {
   ring(sessionId: string, delayMs?: number): Promise<void>;
   /** From now on, calls the handler for rung sessions, in parallel; twice at once for one of them does no harm. */
   process(handler: (sessionId: string) => Promise<void>): Promise<void>;
+  /**
+   * Keeps room in this process for a visit of the lane that needs no ring: its turn is claimed as it is accepted. It counts like
+   * a call of the handler, and `close` waits for it. `null` unless the handler could be called for that session right now, and
+   * no other session waits for that. Without this method every visit is rung for.
+   */
+  reserve?(sessionId: string): VisitPlace | null;
   /** Starts no more calls of the handler. */
   pause(): Promise<void>;
   /** Goes on after `pause`. */

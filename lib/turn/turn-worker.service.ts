@@ -16,6 +16,22 @@ const MAX_VISIT_MS = 100;
 /** How often running turns are looked at for a cancel of another process, where no hint tells of it (TRN-09). */
 const CANCEL_POLL_MS = 500;
 
+interface SentClaim {
+  readonly request: ClaimRequest;
+  /** By `performance.now()`: the lease runs from then on at the latest. */
+  readonly sentAt: number;
+}
+
+/** A visit that is kept ready for a turn that is being accepted. */
+export interface ReadyVisit {
+  /** What it claims the lane with. */
+  readonly claim: ClaimRequest;
+  /** @param claimed what that claim gave; left out: it is sent now, for the second time perhaps */
+  begin(claimed?: ClaimedTurn): void;
+  /** There is nothing to do. */
+  leave(): void;
+}
+
 /**
  * Runs turns: visits the lane of each session that the queue rings for, claims its head, runs it, and goes on with the
  * turn that settling hands over, up to a fairness bound (TRN-03, TRN-04).
@@ -76,9 +92,21 @@ export class TurnWorker {
     for (const attempt of this.attempts.values()) void attempt.checkCancelled();
   }
 
-  private async visit(sessionId: string): Promise<void> {
+  /** A visit of the lane without a ring, when this process has room for one now; `null`: somebody must ring. */
+  prepare(sessionId: string): ReadyVisit | null {
+    const place = this.stopping ? null : (this.runtime.queue.reserve?.(sessionId) ?? null);
+    if (!place) return null;
+    const first = this.newClaim();
+    return {
+      claim: first.request,
+      begin: (claimed) => place.visit(() => this.visit(sessionId, first, claimed)),
+      leave: () => place.leave(),
+    };
+  }
+
+  private async visit(sessionId: string, first = this.newClaim(), claimed?: ClaimedTurn): Promise<void> {
     try {
-      await this.runLane(sessionId);
+      await this.runLane(sessionId, first, claimed);
     } catch (error) {
       this.logger.error(
         `Could not visit the lane of session ${hashed(sessionId)}; it will be offered again.`,
@@ -87,21 +115,22 @@ export class TurnWorker {
     }
   }
 
-  private async runLane(sessionId: string): Promise<void> {
-    if (this.stopping) return;
+  /** @param given what the first claim gave, when it was sent already */
+  private async runLane(sessionId: string, first: SentClaim, given?: ClaimedTurn): Promise<void> {
+    if (this.stopping && !given) return;
     const visitEnds = performance.now() + MAX_VISIT_MS;
     let turns = 0;
-    let sentAt = performance.now();
+    let last = first;
     const next = (): ClaimRequest | undefined => {
       turns += 1;
       if (this.stopping || turns >= this.runtime.settings.maxTurnsPerVisit || performance.now() >= visitEnds)
         return undefined;
-      sentAt = performance.now();
-      return this.claimRequest();
+      last = this.newClaim();
+      return last.request;
     };
     const { ledger, recovery } = this.runtime;
-    let claimed = await recovery.watch(sessionId, () => ledger.claim(sessionId, this.claimRequest()));
-    while (claimed) claimed = await this.runTurn(claimed, sentAt, next);
+    let claimed = given ?? (await recovery.watch(sessionId, () => ledger.claim(sessionId, first.request)));
+    while (claimed) claimed = await this.runTurn(claimed, last.sentAt, next);
   }
 
   /** @returns the lane's next turn when it was handed over */
@@ -158,13 +187,15 @@ export class TurnWorker {
     );
   }
 
-  private claimRequest(): ClaimRequest {
-    return {
+  /** To be sent at once. */
+  private newClaim(): SentClaim {
+    const request = {
       holder: `${this.name}/${(this.claims += 1)}`,
       leaseMs: this.runtime.settings.leaseMs,
       maxAttempts: this.runtime.settings.retry.attempts,
       ...this.runtime.runner.needs(),
     };
+    return { request, sentAt: performance.now() };
   }
 
   private async conclude({ turn, sessionChange }: SettledTurn): Promise<void> {

@@ -2,6 +2,7 @@ import { type Observable } from 'rxjs';
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
 import { stringifyWithin, toJson, toJsonObject } from '../common/json.js';
+import { StoreUnavailableError } from '../common/sessions.error.js';
 import { sha256 } from '../common/sha-256.js';
 import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
 import { observeSubmit } from '../telemetry/observe-turn.js';
@@ -31,6 +32,7 @@ import { type AcceptedTurn, type AcceptTurn } from './turn.store.js';
 import { isTerminal, type Turn, type TurnCommand, type TurnInput } from './turn.js';
 import { TurnStream } from './turn-stream.js';
 import { TurnWaiter } from './turn-waiter.js';
+import { type TurnWorker } from './turn-worker.service.js';
 
 const MAX_ATTRIBUTES_BYTES = 16_384;
 
@@ -67,7 +69,10 @@ export class TurnService {
   private closing = false;
 
   /** @hidden */
-  constructor(private readonly runtime: TurnRuntime) {
+  constructor(
+    private readonly runtime: TurnRuntime,
+    private readonly worker: TurnWorker,
+  ) {
     this.lanes = new LaneService(runtime);
     const { ledger, hints, events, stored, settings, runner, telemetry } = runtime;
     this.readFailure = (turn) => runner.readFailure(turn);
@@ -261,8 +266,13 @@ export class TurnService {
       this.runtime.contexts.drop(request.id);
       this.waiter.forget(request.id);
     };
-    const { turn, ring } = await this.acceptChecked(request).catch((error: unknown) => {
+    const visit = this.worker.prepare(sessionId);
+    const accepting = this.acceptChecked(visit ? { ...request, claim: visit.claim } : request);
+    const { turn, ring, claimed } = await accepting.catch((error: unknown) => {
       drop();
+      // It may be claimed, without an answer: the same claim finds out.
+      if (error instanceof StoreUnavailableError && error.maybeApplied) visit?.begin();
+      else visit?.leave();
       throw error;
     });
     if (turn.id !== request.id) {
@@ -270,7 +280,11 @@ export class TurnService {
       // The same caller again, perhaps after a crash: attempts that are still to come have what it gives now.
       if (!isTerminal(turn.status)) this.runtime.contexts.keep(turn.id, options);
     }
-    if (ring) await this.runtime.bell.ring(sessionId);
+    if (visit && (claimed || ring)) visit.begin(claimed);
+    else {
+      visit?.leave();
+      if (ring) await this.runtime.bell.ring(sessionId);
+    }
     if (signal) this.cancelOnAbort(turn, signal);
     return turn;
   }

@@ -31,8 +31,8 @@ export const TURN_PROVIDERS: Provider[] = [
     [OBSERVED_ADAPTER, SESSIONS_SETTINGS, TURN_QUEUE, TurnRunner, TurnContexts, SessionStore, Telemetry],
     runtimeOf,
   ),
-  provideClass(TurnService, [TurnRuntime]),
   provideClass(TurnWorker, [TurnRuntime]),
+  provideClass(TurnService, [TurnRuntime, TurnWorker]),
   provideClass(LaneReconciler, [TurnRuntime]),
 ];
 

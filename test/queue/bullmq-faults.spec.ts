@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { createPostgresBackend } from 'bullmq';
+import { memoryAdapter } from 'nestjs-agent-sessions';
 import { bullmqQueue, type BullmqQueue, type BullmqQueueOptions } from 'nestjs-agent-sessions/bullmq';
 import { ClosingPostgres } from '../support/closing-postgres.js';
 import { Echo } from '../support/application.js';
@@ -110,16 +111,30 @@ describeRedis('bullmqQueue whose Redis goes away', () => {
   });
 
   it('TRN-21 turns are accepted meanwhile, one ring waits for each lane, and they run when it is back', async () => {
+    const adapter = memoryAdapter();
+    const work = await startApplication({ adapter, turns: { queue: open() }, orchestrators: [Echo] });
+    const api = await startApplication({ adapter, role: 'submit', turns: { queue: open() }, orchestrators: [Echo] });
+    const sessionId = await api.session();
+    await api.handle(Echo).execute('before', { sessionId });
+    await redis.kill();
+
+    const { id } = await api.turns.submit('echo', 'hello', { sessionId });
+    expect(await api.turns.get(id)).toMatchObject({ status: 'queued' });
+    await redis.startAgain();
+
+    expect(await api.turns.result(id)).toMatchObject({ reply: 'You said: hello' });
+    await api.close();
+    await work.close();
+  });
+
+  it('TRN-21 a turn that needs no ring runs meanwhile', async () => {
     const app = await startApplication({ turns: { queue: open() }, orchestrators: [Echo] });
     const sessionId = await app.session();
     await app.handle(Echo).execute('before', { sessionId });
     await redis.kill();
 
-    const { id } = await app.turns.submit('echo', 'hello', { sessionId });
-    expect(await app.turns.get(id)).toMatchObject({ status: 'queued' });
+    expect(await app.handle(Echo).execute('hello', { sessionId })).toMatchObject({ reply: 'You said: hello' });
     await redis.startAgain();
-
-    expect(await app.turns.result(id)).toMatchObject({ reply: 'You said: hello' });
     await app.close();
   });
 });

@@ -9,10 +9,12 @@ import { assertKnownKeys } from '../../common/known-keys.js';
 import { assertUrlIsSet, serverPlace } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
-import { type FindProvider, type TurnQueue } from '../../turn/turn-queue.js';
+import { type FindProvider, type TurnQueue, type VisitPlace } from '../../turn/turn-queue.js';
+import { LaneVisits } from '../lane-visits.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
 import { closeInTime } from './close-in-time.js';
 import { guardConnections } from './guard-connections.js';
+import { VisitRoom } from './visit-room.js';
 
 /** A ring, which is worth nothing once it was heard. */
 const RING: JobsOptions = { removeOnComplete: true, removeOnFail: true };
@@ -33,6 +35,8 @@ const REDIS_PORT = 6379;
 const POSTGRES_PORT = 5432;
 /** Before another attempt at a server that refused the worker. */
 const RETRY_MS = 1000;
+/** How long a ring that was heard waits here for visits that were not rung for; other processes may have room. */
+const PATIENCE_MS = 250;
 /** The most that BullMQ's PostgreSQL backend can count. */
 const WITHOUT_END = 2_147_483_647;
 
@@ -61,7 +65,11 @@ export class BullmqQueue implements TurnQueue {
   private shared: Partial<QueueOptions> = {};
   private opened: Promise<Queue<Ring>> | null = null;
   private worker: Worker<Ring> | null = null;
-  private readonly visits = new Set<Promise<void>>();
+  private readonly concurrency: number;
+  private readonly room: VisitRoom;
+  private readonly visits = new LaneVisits(() => this.room.leave());
+  /** Whether no ring waited when BullMQ was asked last. */
+  private drained = false;
   private pinging: Promise<unknown> | null = null;
   private paused = false;
   private closing = false;
@@ -82,6 +90,8 @@ export class BullmqQueue implements TurnQueue {
       );
     }
     assertUrlIsSet(options.connection, 'bullmqQueue: connection.');
+    this.concurrency = concurrency;
+    this.room = new VisitRoom(concurrency);
   }
 
   /** BullMQ's own queue, for Bull Board and metrics. */
@@ -111,6 +121,13 @@ export class BullmqQueue implements TurnQueue {
     void this.work(worker, handler);
   }
 
+  reserve(sessionId: string): VisitPlace | null {
+    // Whatever was rung comes first, here and in other processes.
+    if (this.paused || !this.drained || this.room.isWanted) return null;
+    if (this.visits.has(sessionId)) return this.visits.keepOn(sessionId);
+    return this.room.tryEnter() ? this.visits.keep(sessionId) : null;
+  }
+
   async pause(): Promise<void> {
     this.paused = true;
     await this.worker?.pause(true);
@@ -126,7 +143,7 @@ export class BullmqQueue implements TurnQueue {
   async close(): Promise<void> {
     this.closing = true;
     await this.pause();
-    await Promise.allSettled(this.visits);
+    await this.visits.settled();
     if (this.worker) await this.closePart(this.worker);
     this.closed = true;
     const queue = await this.opened?.catch(() => null);
@@ -160,11 +177,12 @@ export class BullmqQueue implements TurnQueue {
   private async visit(sessionId: string, handler: (sessionId: string) => Promise<void>): Promise<void> {
     // A ring that is heard ends an outage.
     this.failing = false;
-    // BullMQ may have fetched it just before the pause: for somebody else, then.
-    if (this.paused) return this.ring(sessionId);
-    const visit = handler(sessionId);
-    this.visits.add(visit);
-    await visit.finally(() => this.visits.delete(visit));
+    this.drained = false;
+    const entered = await this.room.enter(PATIENCE_MS);
+    // BullMQ may have fetched it just before the pause, or there is no room: for somebody else, then.
+    if (entered && !this.paused) return this.visits.begin(sessionId, () => handler(sessionId));
+    if (entered) this.room.leave();
+    return this.ring(sessionId);
   }
 
   private async closePart(part: Queue | Worker): Promise<void> {
@@ -189,13 +207,14 @@ export class BullmqQueue implements TurnQueue {
 
   private async openWorker(handler: (sessionId: string) => Promise<void>): Promise<Worker<Ring>> {
     const { Worker } = await loadBullmq();
-    const { concurrency = 32 } = this.options;
+    const { concurrency } = this;
     // A stalled ring is a ring: it is heard again, as often as it takes.
     const options = { ...this.connection(), concurrency, maxStalledCount: WITHOUT_END, autorun: false };
     const work = ({ data }: { readonly data: Ring }): Promise<void> => this.visit(data.sessionId, handler);
     const worker = new Worker<Ring>(this.name, work, options, this.backendFactory);
     guardConnections(worker);
     worker.on('error', (error) => this.failed(error));
+    worker.on('drained', () => (this.drained = true));
     return worker;
   }
 

@@ -1,5 +1,5 @@
-import { outsideRequests } from '../../common/outside-requests.js';
-import { type TurnQueue } from '../../turn/turn-queue.js';
+import { type TurnQueue, type VisitPlace } from '../../turn/turn-queue.js';
+import { LaneVisits } from '../lane-visits.js';
 
 /**
  * The default doorbell: a fair queue in this process (TRN-20). Each rung session is visited once, in the order of the
@@ -8,14 +8,13 @@ import { type TurnQueue } from '../../turn/turn-queue.js';
 export class InProcessQueue implements TurnQueue {
   /** Rung sessions that wait for their visit, in order. */
   private readonly waiting = new Set<string>();
-  /** Sessions being visited; true when they were rung again meanwhile. */
-  private readonly visited = new Map<string, boolean>();
-  private readonly visits = new Set<Promise<void>>();
+  /** Sessions that were rung again while they were visited. */
+  private readonly rungAgain = new Set<string>();
+  private readonly visits = new LaneVisits((sessionId) => this.goOn(sessionId));
+  private running = 0;
   private readonly timers = new Map<string, { readonly timer: NodeJS.Timeout; readonly dueAt: number }>();
   private handler: ((sessionId: string) => Promise<void>) | null = null;
   private paused = false;
-  /** A visit must not run in the asynchronous context of the request that happened to ring. */
-  private readonly outsideRequests = outsideRequests();
 
   constructor(private readonly concurrency: number) {}
 
@@ -24,7 +23,7 @@ export class InProcessQueue implements TurnQueue {
       this.ringLater(sessionId, delayMs);
       return;
     }
-    if (this.visited.has(sessionId)) this.visited.set(sessionId, true);
+    if (this.visits.has(sessionId)) this.rungAgain.add(sessionId);
     else this.waiting.add(sessionId);
     this.startVisits();
   }
@@ -32,6 +31,12 @@ export class InProcessQueue implements TurnQueue {
   async process(handler: (sessionId: string) => Promise<void>): Promise<void> {
     this.handler = handler;
     this.startVisits();
+  }
+
+  reserve(sessionId: string): VisitPlace | null {
+    if (!this.handler || this.paused || this.waiting.size > 0) return null;
+    if (this.visits.has(sessionId)) return this.visits.keepOn(sessionId);
+    return this.takeRoom() ? this.visits.keep(sessionId) : null;
   }
 
   async pause(): Promise<void> {
@@ -47,7 +52,7 @@ export class InProcessQueue implements TurnQueue {
     await this.pause();
     for (const { timer } of this.timers.values()) clearTimeout(timer);
     this.timers.clear();
-    await Promise.all(this.visits);
+    await this.visits.settled();
     this.waiting.clear();
   }
 
@@ -66,26 +71,24 @@ export class InProcessQueue implements TurnQueue {
   }
 
   private startVisits(): void {
+    const { handler } = this;
+    if (!handler || this.paused) return;
     for (const sessionId of this.waiting) {
-      if (!this.handler || this.paused || this.visited.size >= this.concurrency) return;
+      if (!this.takeRoom()) return;
       this.waiting.delete(sessionId);
-      this.visited.set(sessionId, false);
-      const { handler } = this;
-      const visit = this.outsideRequests(() => this.visit(sessionId, handler));
-      this.visits.add(visit);
-      void visit.finally(() => this.visits.delete(visit));
+      void this.visits.begin(sessionId, () => handler(sessionId));
     }
   }
 
-  private async visit(sessionId: string, handler: (sessionId: string) => Promise<void>): Promise<void> {
-    try {
-      await handler(sessionId);
-    } catch {
-      // The handler reports its own errors; the ledger still knows the work, and the reconciler rings again.
-    }
-    const rungAgain = this.visited.get(sessionId);
-    this.visited.delete(sessionId);
-    if (rungAgain) this.waiting.add(sessionId);
+  private takeRoom(): boolean {
+    if (this.running >= this.concurrency) return false;
+    this.running += 1;
+    return true;
+  }
+
+  private goOn(sessionId: string): void {
+    this.running -= 1;
+    if (this.rungAgain.delete(sessionId)) this.waiting.add(sessionId);
     this.startVisits();
   }
 }

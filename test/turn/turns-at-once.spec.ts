@@ -1,0 +1,227 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import {
+  defineOrchestrator,
+  memoryAdapter,
+  type OrchestratorRef,
+  type SessionsAdapter,
+  StoreUnavailableError,
+  type TurnContext,
+  type TurnLedger,
+} from 'nestjs-agent-sessions';
+import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
+import { eventually } from '../support/eventually.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
+import { aborted, type Application, gate, LIVE_STORES, startApplication } from '../support/running-application.js';
+
+const HOUR = 3_600_000;
+
+/** The default queue, which notes the sessions that were rung for. */
+class NotingQueue extends InProcessQueue {
+  readonly rung: string[] = [];
+
+  override ring(sessionId: string, delayMs?: number): Promise<void> {
+    this.rung.push(sessionId);
+    return super.ring(sessionId, delayMs);
+  }
+}
+
+describe.each(LIVE_STORES)('turns that run at once over $name', ({ open }) => {
+  it('TRN-20 PRF-05 a turn that finds its lane idle costs accept and settle, and no ring', async () => {
+    const calls: string[] = [];
+    const { app, queue } = await start(recordingAdapter(open(), calls));
+    const sessionId = await app.session();
+    calls.length = 0;
+    for (let turn = 0; turn < 10; turn += 1) {
+      expect(await app.turns.execute('desk', `${turn}`, { sessionId })).toMatchObject({ turnIndex: turn });
+    }
+
+    const counted = (call: string): number => calls.filter((each) => each === call).length;
+    expect([counted('turns.accept'), counted('turns.claim'), counted('turns.settle')]).toEqual([10, 0, 10]);
+    expect(queue.rung).toEqual([]);
+  });
+
+  it('TRN-02 turns of a lane that are submitted at once run one after the other, in their order', async () => {
+    const texts: string[] = [];
+    let running = 0;
+    const { app } = await start(open(), async ({ input }) => {
+      expect((running += 1)).toBe(1);
+      texts.push(input.text);
+      await new Promise(setImmediate);
+      running -= 1;
+    });
+    const sessionId = await app.session();
+    const submitted = Array.from({ length: 20 }, (_, n) => app.turns.submit('desk', `${n}`, { sessionId }));
+    const turns = (await Promise.all(submitted)).sort((a, b) => a.position - b.position);
+    await Promise.all(turns.map(({ id }) => app.turns.result(id)));
+
+    expect(texts).toEqual(turns.map(({ request }) => request.input.text));
+  });
+});
+
+describe('a turn that runs at once', () => {
+  it('TRN-20 does not run in the asynchronous context of the request that submitted it', async () => {
+    const request = new AsyncLocalStorage<string>();
+    const seen: (string | undefined)[] = [];
+    const { app, queue } = await start(memoryAdapter(), () => void seen.push(request.getStore()));
+    const sessionId = await app.session();
+    await request.run("ann's request", () => app.turns.execute('desk', 'hello', { sessionId }));
+
+    expect(seen).toEqual([undefined]);
+    expect(queue.rung).toEqual([]);
+  });
+
+  it('TRN-09 is cancelled by the signal of who submitted it', async () => {
+    const { app } = await start(memoryAdapter(), ({ signal }) => aborted(signal));
+    const sessionId = await app.session();
+    const controller = new AbortController();
+    const { id } = await app.turns.submit('desk', 'hello', { sessionId, signal: controller.signal });
+    expect(await app.turns.get(id)).toMatchObject({ status: 'running' });
+    controller.abort();
+
+    await eventually(async () => (await app.turns.get(id))?.status === 'cancelled');
+  });
+
+  it('TRN-20 is rung for where its process only submits', async () => {
+    const calls: string[] = [];
+    const queue = new NotingQueue(4);
+    const adapter = recordingAdapter(memoryAdapter(), calls);
+    const app = await startApplication({ adapter, role: 'submit', turns: { queue }, orchestrators: [desk()] });
+    const sessionId = await app.session();
+    const { id } = await app.turns.submit('desk', 'hello', { sessionId });
+
+    expect(queue.rung).toEqual([sessionId]);
+    expect(await app.turns.get(id)).toMatchObject({ status: 'queued' });
+  });
+
+  it('TRN-20 is rung for where all places are taken', async () => {
+    const { pass, open } = gate();
+    const { app, queue } = await start(memoryAdapter(), () => pass(), 1);
+    const [first, second] = [await app.session(), await app.session()];
+    const running = app.turns.execute('desk', 'first', { sessionId: first });
+    await eventually(async () => (await app.turns.list({ sessionId: first, status: 'running' })).length === 1);
+    const { id } = await app.turns.submit('desk', 'second', { sessionId: second });
+    expect(queue.rung).toEqual([second]);
+    expect(await app.turns.get(id)).toMatchObject({ status: 'queued' });
+
+    open();
+    await running;
+    await app.turns.result(id);
+  });
+
+  it('TRN-20 runs without a ring over a store whose accept claims nothing', async () => {
+    const calls: string[] = [];
+    const adapter = recordingAdapter(
+      withAccept(memoryAdapter(), (turns, { claim: _, ...request }) => turns.accept(request)),
+      calls,
+    );
+    const { app, queue } = await start(adapter);
+    const sessionId = await app.session();
+    await app.turns.execute('desk', 'hello', { sessionId });
+
+    expect(calls.filter((call) => call === 'turns.claim')).toHaveLength(1);
+    expect(queue.rung).toEqual([]);
+  });
+
+  it('TRN-20 leaves its place when it is refused', async () => {
+    const { app } = await start(memoryAdapter(), () => undefined, 1);
+    const sessionId = await app.session();
+    for (let n = 0; n < 3; n += 1) {
+      await expect(app.turns.submit('desk', 'hello', { sessionId: 'nobody' })).rejects.toThrow();
+    }
+    expect(await app.turns.execute('desk', 'hello', { sessionId })).toMatchObject({ turnIndex: 0 });
+  });
+
+  it('TRN-15 whose acceptance was not answered runs all the same, and nothing waits for its lease', async () => {
+    const adapter = withAccept(memoryAdapter(), async (turns, request) => {
+      await turns.accept(request);
+      throw new StoreUnavailableError('The answer was lost.');
+    });
+    const { app } = await start(adapter, () => undefined, 4, { leaseMs: HOUR });
+    const sessionId = await app.session();
+    await expect(app.turns.submit('desk', 'hello', { sessionId })).rejects.toThrow('The answer was lost.');
+
+    await eventually(async () => (await app.turns.list({ sessionId }))[0]?.status === 'awaiting-input');
+    expect((await app.turns.list({ sessionId }))[0]).toMatchObject({ failures: 0 });
+  });
+
+  it('TRN-14 that was claimed while its process began to stop runs within the grace', async () => {
+    const { app, adapter, answer, accepted } = await startWithSlowAnswers(20_000, () => undefined);
+    const sessionId = await app.session();
+    const submitted = app.turns.submit('desk', 'hello', { sessionId });
+    await accepted;
+    const closed = app.close();
+    answer();
+    await Promise.all([submitted, closed]);
+
+    expect(await adapter.turns.list({ sessionId })).toMatchObject([{ status: 'awaiting-input', failures: 0 }]);
+  });
+
+  it('TRN-14 that was claimed while its process began to stop is released uncounted beyond the grace', async () => {
+    const { app, adapter, answer, accepted } = await startWithSlowAnswers(30, ({ signal }) => aborted(signal));
+    const sessionId = await app.session();
+    const submitted = app.turns.submit('desk', 'hello', { sessionId });
+    await accepted;
+    const closed = app.close();
+    answer();
+    await Promise.all([submitted, closed]);
+
+    expect(await adapter.turns.list({ sessionId })).toMatchObject([{ status: 'queued', failures: 0 }]);
+  });
+
+  /** Accepting is done, and its answer is on the way until `answer` is called. */
+  async function startWithSlowAnswers(
+    shutdownGraceMs: number,
+    handle: Handler,
+  ): Promise<{ app: Application; adapter: SessionsAdapter; answer: () => void; accepted: Promise<void> }> {
+    const { pass, open } = gate();
+    const { pass: accepted, open: accept } = gate();
+    const adapter = withAccept(memoryAdapter(), async (turns, request) => {
+      const answer = await turns.accept(request);
+      accept();
+      await pass();
+      return answer;
+    });
+    const { app } = await start(adapter, handle, 4, { shutdownGraceMs, leaseMs: HOUR });
+    return { app, adapter, answer: open, accepted: accepted() };
+  }
+});
+
+type Handler = (turn: TurnContext) => Promise<void> | void;
+
+function desk(handle: Handler = () => undefined): OrchestratorRef {
+  return defineOrchestrator({
+    name: 'desk',
+    intents: {
+      answer: async (turn) => {
+        await handle(turn);
+        return 'done';
+      },
+    },
+  });
+}
+
+/** Without the reconciler, which would ring by itself. */
+async function start(
+  adapter: SessionsAdapter,
+  handle?: Handler,
+  concurrency = 8,
+  settings: object = {},
+): Promise<{ app: Application; queue: NotingQueue }> {
+  const queue = new NotingQueue(concurrency);
+  const turns = { queue, reconcileMs: HOUR, ...settings };
+  return { app: await startApplication({ adapter, turns, orchestrators: [desk(handle)] }), queue };
+}
+
+function withAccept(
+  adapter: SessionsAdapter,
+  accept: (turns: TurnLedger, ...args: Parameters<TurnLedger['accept']>) => ReturnType<TurnLedger['accept']>,
+): SessionsAdapter {
+  const { turns } = adapter;
+  const accepting = new Proxy(turns, {
+    get: (target, name, receiver) =>
+      name === 'accept'
+        ? (...args: Parameters<TurnLedger['accept']>) => accept(turns, ...args)
+        : (Reflect.get(target, name, receiver) as unknown),
+  });
+  return { ...adapter, turns: accepting };
+}

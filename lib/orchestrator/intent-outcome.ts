@@ -20,16 +20,18 @@ export interface StatePatch {
   readonly unset: readonly string[];
 }
 
+const NO_PATCH: StatePatch = { set: {}, unset: [] };
+
 /** @throws OrchestratorResultError, InvalidInputError or StateSerializationError for what an intent must not return */
 export function toIntentOutcome(orchestrator: string, intent: string, value: unknown): IntentOutcome {
   const { text, options } = checked(orchestrator, intent, normalize(orchestrator, intent, value));
-  const { data, status, state = {}, messages } = options;
+  const { data, status, state, messages } = options;
   return {
     intent,
     text,
+    patch: state === undefined ? NO_PATCH : toPatch(state),
     ...(data === undefined ? {} : { data: toJson(data, 'data') }),
     ...(status === undefined ? {} : { status }),
-    patch: toPatch(state),
     ...(messages === undefined ? {} : { messages: toMessageDrafts(messages, 'messages') }),
   };
 }
@@ -40,7 +42,9 @@ export function toPatch(patch: object): StatePatch {
   return { set: toJsonObject(patch, 'state'), unset };
 }
 
-export function patched(state: JsonObject, { set, unset }: StatePatch): JsonObject {
+export function patched(state: JsonObject, patch: StatePatch): JsonObject {
+  if (patch === NO_PATCH) return state;
+  const { set, unset } = patch;
   const merged: Record<string, JsonValue> = { ...state, ...set };
   for (const key of unset) delete merged[key];
   return merged;

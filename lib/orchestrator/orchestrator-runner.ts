@@ -20,6 +20,7 @@ import { readCommandFailure } from './time-travel.errors.js';
 /** Runs turns at the orchestrators of this process. */
 export class OrchestratorRunner extends TurnRunner {
   private readonly logger = new Logger(OrchestratorRunner.name);
+  private wanted: Pick<ClaimRequest, 'windows' | 'documents'> = { windows: {} };
 
   constructor(
     private readonly registry: OrchestratorRegistry,
@@ -39,18 +40,12 @@ export class OrchestratorRunner extends TurnRunner {
 
   needs(): Pick<ClaimRequest, 'windows' | 'documents'> {
     const windows = this.registry.windows();
-    const readers = this.registry.readers();
-    if (readers.length === 0) return { windows };
-    const documents = readers.map((definition) => {
-      const { name, plan } = definition;
-      const head = readsConversation(definition) ? [HEAD] : [];
-      // In the order that documentsOf knows.
-      return [name, [...(plan ? [this.parts.agents.get(name).name] : []), ...head]] as const;
-    });
-    return { windows, documents: Object.fromEntries(documents) };
+    // Every orchestrator that is registered makes new ones.
+    if (this.wanted.windows !== windows) this.wanted = { windows, ...this.documents() };
+    return this.wanted;
   }
 
-  async run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked> {
+  run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked> {
     const definition = this.definitionOf(claimed.turn);
     const documents = documentsOf(definition, claimed);
     const tell = this.teller(definition, claimed.turn);
@@ -63,6 +58,18 @@ export class OrchestratorRunner extends TurnRunner {
 
   readFailure(turn: Turn): SessionsError | undefined {
     return readOrchestratorFailure(turn) ?? readCommandFailure(turn);
+  }
+
+  private documents(): Pick<ClaimRequest, 'documents'> {
+    const readers = this.registry.readers();
+    if (readers.length === 0) return {};
+    const documents = readers.map((definition) => {
+      const { name, plan } = definition;
+      const head = readsConversation(definition) ? [HEAD] : [];
+      // In the order that documentsOf knows.
+      return [name, [...(plan ? [this.parts.agents.get(name).name] : []), ...head]] as const;
+    });
+    return { documents: Object.fromEntries(documents) };
   }
 
   private definitionOf(turn: Turn): OrchestratorDefinition {
@@ -84,10 +91,9 @@ export class OrchestratorRunner extends TurnRunner {
       // What a handler left running tells nobody any more.
       if (over) return;
       over = body.type === 'turn-settled';
-      const listeners = [on[body.type], own] as (TurnListener | undefined)[];
-      if (!this.events.isHeard && listeners.every((listener) => !listener)) return;
+      if (!on[body.type] && !own && !this.events.isHeard) return;
       const event: OrchestratorEvent = { ...about, ...body };
-      tellListeners(this.logger, event, listeners);
+      tellListeners(this.logger, event, [on[body.type], own] as (TurnListener | undefined)[]);
       this.events.emit(event);
     };
   }

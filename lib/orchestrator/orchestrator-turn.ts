@@ -1,11 +1,12 @@
 import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js';
 import { type BackgroundWork } from '../common/background-work.js';
 import { type JsonObject, stringifyWithin } from '../common/json.js';
+import { type Mutable } from '../common/mutable.js';
 import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
 import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
-import { ofLog } from '../conversation/log-epoch.js';
 import { type MessageTokens } from '../conversation/message-tokens.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
+import { type StepPlan } from '../orchestration/step-plan.js';
 import { type StepPredicates } from '../orchestration/step-predicates.js';
 import { TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { SessionNotFoundError } from '../session/session.errors.js';
@@ -18,12 +19,13 @@ import { type TurnContexts } from '../turn/turn-contexts.js';
 import { toNewTurnEvent } from '../turn/turn-event.js';
 import { type AttemptAccount, Parked, type TurnControl } from '../turn/turn-runner.js';
 import { type ClaimedTurn, type TurnSettlement } from '../turn/turn.store.js';
-import { type SettledTurnStatus, type Turn } from '../turn/turn.js';
+import { type SettledTurnStatus, type Turn, type TurnCommand } from '../turn/turn.js';
 import { messageId, userMessage } from '../turn/user-message.js';
 import { patched, toPatch } from './intent-outcome.js';
-import { loadState } from './load-state.js';
+import { findState } from './find-state.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
+import { migrateState, type StateMigration } from './state-migrations.js';
 import { assertState } from './state-schema.js';
 import { type AttemptContext, elapsed, TurnCalls } from './turn-calls.js';
 import { type TurnCommands } from './turn-commands.js';
@@ -33,7 +35,7 @@ import { storedIterations, TurnLoop } from './turn-loop.js';
 import { TurnMemory } from './turn-memory.js';
 import { type ModuleRules, TurnModuleState } from './turn-module-state.js';
 import { advance, begin, type TurnProgress } from './turn-progress.js';
-import { asJson, type EndedBy } from './turn-report.js';
+import { asJson, type EndedBy, type TurnReport } from './turn-report.js';
 import { TurnSteps } from './turn-steps.js';
 import { TurnToolCalls } from './turn-tool-calls.js';
 import { UsageTally } from './usage-tally.js';
@@ -82,21 +84,10 @@ export class OrchestratorTurn {
     control.onSettled((turn) => this.tellEnd(turn));
   }
 
-  async run(): Promise<TurnSettlement | Parked> {
-    const { turn, checkpoint } = this.claimed;
-    this.tell({ type: 'turn-starting', attempt: turn.failures + 1 });
-    const session = this.claimed.session ?? (await this.loadSession());
-    this.tell({ type: 'session-loaded', session, turnIndex: this.turnIndex });
-
-    const { command } = turn.request;
-    if (command) {
-      const load = (from: Checkpoint | null): Promise<JsonObject> => this.load(from);
-      const settlement = await this.parts.commands.run(command, this.definition, this.claimed, load);
-      return { ...settlement, report: this.report(settlement.status) };
-    }
-    const state = patched(await this.load(checkpoint), toPatch(turn.request.statePatch ?? {}));
-    await this.conversation.load(this.parts.log);
-    return this.converse(session, state);
+  run(): Promise<TurnSettlement | Parked> {
+    const { failures, request } = this.claimed.turn;
+    this.tell({ type: 'turn-starting', attempt: failures + 1 });
+    return request.command ? this.obey(request.command) : this.converse();
   }
 
   private get turnIndex(): number {
@@ -104,40 +95,29 @@ export class OrchestratorTurn {
     return checkpoint ? checkpoint.turnIndex + 1 : 0;
   }
 
-  private async loadSession(): Promise<Session> {
-    const { sessionId } = this.claimed.turn;
-    const session = await this.parts.sessions.get(sessionId);
-    if (!session) throw new SessionNotFoundError(sessionId);
-    return session;
+  private async obey(command: TurnCommand): Promise<TurnSettlement> {
+    await this.loadSession();
+    const load = async (from: Checkpoint | null): Promise<JsonObject> => this.load(from);
+    const settlement = await this.parts.commands.run(command, this.definition, this.claimed, load);
+    return { ...settlement, report: this.report(settlement.status) };
   }
 
-  /** The task that the turn is of. @throws TaskNotFoundError */
-  private async task(modules: TurnModules): Promise<TurnTask | undefined> {
-    const { taskId } = this.claimed.turn.request;
-    if (taskId === undefined) return undefined;
-    const task = await modules.task.get(taskId);
-    if (!task) throw new TaskNotFoundError(this.claimed.turn.sessionId, taskId);
-    return task;
-  }
-
-  private async load(checkpoint: Checkpoint | null): Promise<JsonObject> {
-    const { state, drifted, migrated } = await loadState(this.definition, { turn: this.claimed.turn, checkpoint });
-    this.migrated = migrated;
-    this.tell({ type: 'drift-checked', drifted, migrated });
-    return state;
-  }
-
-  private async converse(session: Session, state: JsonObject): Promise<TurnSettlement | Parked> {
-    const { definition, claimed, control, tally } = this;
+  private async converse(): Promise<TurnSettlement | Parked> {
+    const { definition, claimed, control, tally, conversation } = this;
     const { turn } = claimed;
-    const memory = new TurnMemory(definition, turn, session);
-    const orchestration = await this.beginOrchestration();
-    const summaries = this.conversation.usage;
+    const session = claimed.session ? this.loaded(claimed.session) : await this.loadSession();
+    const loaded = this.load(claimed.checkpoint);
+    const stored = loaded instanceof Promise ? await loaded : loaded;
+    const state = turn.request.statePatch ? patched(stored, toPatch(turn.request.statePatch)) : stored;
+    if (conversation.hasGaps) await conversation.load(this.parts.log);
+
+    const memory = definition.memory && new TurnMemory(definition.memory, definition.memoryScope, turn, session);
+    const orchestration = definition.plan ? await this.beginOrchestration(definition.plan) : null;
+    const summaries = conversation.usage;
     if (summaries) orchestration?.addUsage(summaries);
     const memo = new TurnSteps(turn.id, claimed.steps, control);
     const journal = new ModuleJournal(this.parts.state, turn.sessionId);
     const modules = new TurnModuleState(turn.sessionId, journal, this.parts.modules, memo);
-    const task = await this.task(modules);
     const attempt: AttemptContext = {
       id: turn.id,
       sessionId: turn.sessionId,
@@ -146,20 +126,19 @@ export class OrchestratorTurn {
       turnIndex: this.turnIndex,
       attempt: turn.failures + 1,
       attributes: turn.attributes,
-      context: await this.buildContext(session),
-      memories: await memory.recall(),
+      task: turn.request.taskId === undefined ? undefined : await this.task(turn.request.taskId, modules),
+      context: this.contextOver(await this.parts.contextFactory().create(turn, session)),
+      memories: memory ? await memory.recall() : [],
       signal: control.signal,
       tools: new TurnToolCalls(memo, orchestration),
       modules,
-      ...(task ? { task } : {}),
       emit: (given) => {
         const event = toNewTurnEvent(given);
         if (!control.signal.aborted) this.tell({ type: 'delta', event });
         return control.emit(event);
       },
     };
-    const { window } = this.conversation;
-    const calls = new TurnCalls(attempt, window, memo, tally, orchestration, control.telemetry);
+    const calls = new TurnCalls(attempt, conversation.window, memo, tally, orchestration, control.telemetry);
     const loop = new TurnLoop(definition, calls, memo, tally, orchestration, journal, this.tell, state);
     this.loop = loop;
     const endedBy = await loop.run();
@@ -167,27 +146,61 @@ export class OrchestratorTurn {
     orchestration?.assertSound();
     // Without a pause where there is none to make: an interrupt that came in it would find the answer given.
     const written = journal.isEmpty ? [] : await journal.changes();
+    if (definition.stateSchema) await assertState(definition.name, definition.stateSchema, loop.progress.state);
     return this.settlement(loop, endedBy, orchestration, written, memory);
   }
 
-  private async settlement(
+  private async loadSession(): Promise<Session> {
+    const { sessionId } = this.claimed.turn;
+    const session = this.claimed.session ?? (await this.parts.sessions.get(sessionId));
+    if (!session) throw new SessionNotFoundError(sessionId);
+    return this.loaded(session);
+  }
+
+  private loaded(session: Session): Session {
+    this.tell({ type: 'session-loaded', session, turnIndex: this.turnIndex });
+    return session;
+  }
+
+  /** A promise only where the state is migrated. */
+  private load(checkpoint: Checkpoint | null): JsonObject | Promise<JsonObject> {
+    const { state, drifted, path } = findState(this.definition, { turn: this.claimed.turn, checkpoint });
+    if (path.length > 0) return this.migrate(state, path);
+    this.tell({ type: 'drift-checked', drifted, migrated: [] });
+    return state;
+  }
+
+  private async migrate(state: JsonObject, path: readonly StateMigration[]): Promise<JsonObject> {
+    const migrated = await migrateState(path, state);
+    this.migrated = [path[0].from, ...path.map(({ to }) => to)];
+    this.tell({ type: 'drift-checked', drifted: true, migrated: this.migrated });
+    return migrated;
+  }
+
+  /** The task that the turn is of. @throws TaskNotFoundError */
+  private async task(taskId: string, modules: TurnModules): Promise<TurnTask> {
+    const task = await modules.task.get(taskId);
+    if (!task) throw new TaskNotFoundError(this.claimed.turn.sessionId, taskId);
+    return task;
+  }
+
+  private settlement(
     { progress, lastRoute }: TurnLoop,
     endedBy: EndedBy,
     orchestration: TurnOrchestration | null,
     modules: readonly StateChange[],
-    memory: TurnMemory,
-  ): Promise<TurnSettlement> {
+    memory: TurnMemory | undefined,
+  ): TurnSettlement {
     const { definition } = this;
     const { state, text, data, status = 'awaiting-input' } = progress;
-    if (definition.stateSchema) await assertState(definition.name, definition.stateSchema, state);
     stringifyWithin(state, definition.maxStateBytes, `The state of ${definition.name}`);
     const messages = messagesOf(this.claimed.turn, progress);
-    const stateChanges = [...(orchestration?.changes() ?? []), ...modules];
+    const changes = orchestration ? [...orchestration.changes(), ...modules] : modules;
     this.control.onSettled((settled) => {
       // Its settlement was refused, and it failed.
       if (settled.status !== status) return;
       orchestration?.settled();
-      this.parts.background.add(memory.remember(text, messages));
+      if (memory) this.parts.background.add(memory.remember(text, messages));
       this.considerCompaction(settled, messages);
     });
     return {
@@ -197,7 +210,7 @@ export class OrchestratorTurn {
       messages,
       checkpoint: this.nextCheckpoint(lastRoute, state, orchestration),
       keepCheckpoints: definition.keepCheckpoints,
-      ...(stateChanges.length > 0 ? { stateChanges } : {}),
+      ...(changes.length > 0 ? { stateChanges: changes } : {}),
     };
   }
 
@@ -208,9 +221,9 @@ export class OrchestratorTurn {
   ): NewCheckpoint {
     const { name, signature, version } = this.definition;
     const { turn, checkpoint } = this.claimed;
-    const documents = [...(orchestration ? [orchestration.snapshot()] : []), ...this.conversation.snapshots];
-    const { log, undone, summarizedThrough } = this.conversation;
-    return {
+    const { log, undone, summarizedThrough, snapshots } = this.conversation;
+    const documents = orchestration ? [orchestration.snapshot(), ...snapshots] : snapshots;
+    const next: Mutable<NewCheckpoint> = {
       orchestrator: name,
       sessionId: turn.sessionId,
       turnIndex: this.turnIndex,
@@ -218,13 +231,14 @@ export class OrchestratorTurn {
       lastRoute,
       signature,
       version,
-      ...ofLog(log),
       summarizedThrough,
       turnId: turn.id,
-      ...(checkpoint ? { parent: checkpoint.turnIndex } : {}),
-      ...(undone.length > 0 ? { undone } : {}),
-      ...(documents.length > 0 ? { documents } : {}),
     };
+    if (log !== '') next.log = log;
+    if (checkpoint) next.parent = checkpoint.turnIndex;
+    if (undone.length > 0) next.undone = undone;
+    if (documents.length > 0) next.documents = documents;
+    return next;
   }
 
   private considerCompaction({ settledAt }: Turn, messages: readonly NewMessage[]): void {
@@ -235,19 +249,16 @@ export class OrchestratorTurn {
     this.parts.compactor.consider(task, this.conversation.head, seen, settledAt ?? new Date().toISOString());
   }
 
-  private async beginOrchestration(): Promise<TurnOrchestration | null> {
-    const { plan } = this.definition;
-    if (!plan) return null;
+  private beginOrchestration(plan: StepPlan): Promise<TurnOrchestration> {
     const { agents, predicates } = this.parts;
     const { id, sessionId, request } = this.claimed.turn;
     const begun = { id, sessionId, message: request.input.text };
     return TurnOrchestration.begin(begun, plan, agents.get(plan.agent), predicates, this.documents.plan);
   }
 
-  private async buildContext(session: Session): Promise<Readonly<Record<string, unknown>>> {
-    const { turn } = this.claimed;
-    const built = await this.parts.contextFactory().create(turn, session);
-    return Object.freeze({ ...built, ...this.parts.contexts.get(turn.id) });
+  /** What the caller gave goes over what the factory built. */
+  private contextOver(built: Record<string, unknown>): Readonly<Record<string, unknown>> {
+    return Object.freeze({ ...built, ...this.parts.contexts.get(this.claimed.turn.id) });
   }
 
   private tellEnd({ status, turnIndex, error }: Turn): void {
@@ -265,16 +276,17 @@ export class OrchestratorTurn {
     const spent = endedBy === undefined ? null : this.conversation.usage;
     const compaction = this.conversation.compaction(spent);
     const usage = this.tally.reportWith(spent);
-    return asJson({
+    const report: Mutable<TurnReport> = {
       status,
       attempt: this.claimed.turn.failures + 1,
       durationMs: elapsed(this.startedAt),
-      ...(endedBy === undefined ? {} : { endedBy }),
       iterations: this.loop?.reports ?? [],
-      ...(usage ? { usage } : {}),
-      ...(this.migrated.length > 0 ? { migrated: this.migrated } : {}),
-      ...(compaction ? { compaction } : {}),
-    });
+    };
+    if (endedBy !== undefined) report.endedBy = endedBy;
+    if (usage) report.usage = usage;
+    if (this.migrated.length > 0) report.migrated = this.migrated;
+    if (compaction) report.compaction = compaction;
+    return asJson(report);
   }
 
   /** Of iterations that an earlier attempt completed. */

@@ -22,10 +22,12 @@ export class TurnConversation {
   readonly head: ConversationHead | null;
   /** The epoch of the log. */
   readonly log: string;
-  private view: ConversationView = viewOf([]);
+  /** Where messages of the log stand that were taken back. */
+  readonly undone: readonly MessageSpan[];
+  private view: ConversationView;
   /** The end of the log, as far as it counts, and the position that it was read from. */
   private read: Pick<SeenConversation, 'history' | 'from'>;
-  private readonly cut = new Map<'router' | 'agents', readonly (Message | MessageDraft)[]>();
+  private readonly cut: { [reader in 'router' | 'agents']?: readonly (Message | MessageDraft)[] } = {};
 
   /** @param document of the head; `null` where none was claimed, or there is none */
   constructor(
@@ -37,17 +39,22 @@ export class TurnConversation {
   ) {
     this.head = document && readHead(document);
     this.log = logOf(claimed);
-    const { history } = claimed;
-    this.read = { history: withoutUndone(history, this.undone), from: beginningOf(history) };
+    this.undone = undoneIn(claimed.checkpoint, this.log);
+    const { turn, history } = claimed;
+    const counted = this.hasGaps ? withoutUndone(history, this.undone) : history;
+    this.read = { history: counted, from: beginningOf(history) };
+    this.view = turn.request.history ? viewOf(turn.request.history) : viewThrough(this.head, counted);
   }
 
-  /** Before a window is asked for. Reads the log only where what was claimed of it has lost messages that were taken back. */
+  /** What was claimed of the log may have lost messages that were taken back: {@link load} comes before a window then. */
+  get hasGaps(): boolean {
+    return this.undone.length > 0;
+  }
+
+  /** Reads the log further back where something is missing. */
   async load(log: Pick<ConversationLog, 'page'>): Promise<void> {
     const { turn, history } = this.claimed;
-    if (turn.request.history) {
-      this.view = viewOf(turn.request.history);
-      return;
-    }
+    if (turn.request.history) return;
     const through = this.head?.hiddenThrough ?? 0;
     const wanted = { after: through, limit: historyOf(this.definition) };
     const counted = await windowWithoutUndone(log, turn.sessionId, history, wanted, this.undone);
@@ -61,12 +68,12 @@ export class TurnConversation {
   /** What each part of the orchestrator is given; cut once, when it is first asked for. */
   readonly window = (role: UsageRole): readonly (Message | MessageDraft)[] => {
     const reader = role === 'router' ? 'router' : 'agents';
-    let window = this.cut.get(reader);
+    let window = this.cut[reader];
     if (!window) {
       const { [reader]: shape, router } = this.definition.historyWindow;
-      const same = shape === router ? this.cut.get('router') : undefined;
+      const same = shape === router ? this.cut.router : undefined;
       window = same ?? cutWindow(shape, this.view, this.tokens, `historyWindow.${reader}`);
-      this.cut.set(reader, window);
+      this.cut[reader] = window;
       this.tell({ type: 'history-windowed', for: reader, available: this.available, kept: window.length });
     }
     return window;
@@ -107,11 +114,6 @@ export class TurnConversation {
   /** For the compactor, once the turn has settled. */
   seen(turnIndex: number, added: readonly NewMessage[]): SeenConversation {
     return { turnIndex, ...this.read, added };
-  }
-
-  /** Where messages of the log stand that were taken back. */
-  get undone(): readonly MessageSpan[] {
-    return undoneIn(this.claimed.checkpoint, this.log);
   }
 
   private get reportedThrough(): number {

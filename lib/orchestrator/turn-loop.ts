@@ -7,7 +7,7 @@ import { type StepKey } from '../turn/turn-step.js';
 import { type IntentOutcome, toIntentOutcome } from './intent-outcome.js';
 import { OrchestratorResultError } from './orchestrator.errors.js';
 import { type Evaluation } from './evaluation.js';
-import { type OrchestratorDefinition } from './orchestrator.js';
+import { type EvaluateFunction, type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
 import { toDecision } from './route-decision.js';
 import { type Called, elapsed, type TurnCalls } from './turn-calls.js';
@@ -66,11 +66,12 @@ export class TurnLoop {
 
   /** Of what is over so far, and of a decision that was not carried out. */
   get reports(): readonly IterationReport[] {
-    const several = this.iterations.length > 1 || this.iterations.some(({ intents }) => intents.length > 1);
-    const done = this.iterations.map(({ outcomes: _, entries: __, writes: ___, usages: ____, intents, ...report }) => ({
-      ...report,
-      intents: several ? intents : intents.map(({ text: _____, ...rest }) => rest),
-    }));
+    const { iterations } = this;
+    const several = iterations.length > 1 || iterations.some(({ intents }) => intents.length > 1);
+    const done = iterations.map(({ decision, intents, evaluation, durationMs }): IterationReport => {
+      const told = several ? intents : intents.map(withoutText);
+      return evaluation ? { decision, intents: told, evaluation, durationMs } : { decision, intents: told, durationMs };
+    });
     return this.pending ? [...done, { decision: this.pending, intents: [] }] : done;
   }
 
@@ -111,7 +112,7 @@ export class TurnLoop {
     const mark = this.orchestration?.mark() ?? 0;
     const written = this.modules.mark();
     const tallied = this.tally.mark();
-    const decision = await this.decide(number);
+    const decision = this.decided(number) ?? (await this.route(number));
     if (decision instanceof Parked) return decision;
     this.pending = decision;
     const { source, intents: chosen, reasoning } = decision;
@@ -120,57 +121,56 @@ export class TurnLoop {
 
     const runs = await this.dispatch(number, chosen);
     if (runs instanceof Parked) return runs;
-    const outcomes = runs.map(({ intent, value }) => toIntentOutcome(this.definition.name, intent, value));
-    const evaluation = chosen.length > 0 ? await this.evaluate(number, outcomes) : undefined;
+    const { name, evaluate } = this.definition;
+    const outcomes = runs.map(({ value }, index) => toIntentOutcome(name, chosen[index], value));
+    const evaluation = evaluate && chosen.length > 0 ? await this.evaluate(number, outcomes, evaluate) : undefined;
     if (evaluation instanceof Parked) return evaluation;
-    return {
+    const iteration: Iteration = {
       decision,
-      intents: runs.map((run, index) => reportOf(run, outcomes[index].text)),
-      ...(evaluation ? { evaluation } : {}),
+      intents: runs.map((run, index) => reportOf(chosen[index], run, outcomes[index].text)),
       durationMs: elapsed(startedAt),
       outcomes,
       entries: this.orchestration?.since(mark) ?? [],
       writes: this.modules.since(written),
       usages: this.tally.since(tallied),
     };
+    return evaluation ? { ...iteration, evaluation } : iteration;
   }
 
-  private async decide(iteration: number): Promise<DecisionReport | Parked> {
+  /** Where the iteration goes without asking the route. */
+  private decided(iteration: number): DecisionReport | null {
     const { definition } = this;
     const { initialIntent, routing, intents } = definition;
     if (iteration === 0 && initialIntent !== undefined) return toDecision(definition, 'initial', initialIntent);
     const assigned = this.iterations.at(-1)?.evaluation?.reassignTo;
     if (assigned !== undefined) return toDecision(definition, 'reassigned', assigned);
-    if (routing === 'single') return toDecision(definition, routing, [...intents.keys()]);
+    return routing === 'single' ? { source: routing, intents: [...intents.keys()] } : null;
+  }
+
+  private async route(iteration: number): Promise<DecisionReport | Parked> {
+    const { definition } = this;
     const place = { iteration, intent: '', role: 'router' } as const;
     const routed = await this.calls.call(place, this.current, (turn) => definition.route(turn));
-    return routed instanceof Parked ? routed : toDecision(definition, routing, routed.value);
+    return routed instanceof Parked ? routed : toDecision(definition, definition.routing, routed.value);
   }
 
   /** Runs the intents in parallel and waits for all of them: none goes on behind a turn that has failed. */
-  private async dispatch(iteration: number, intents: readonly string[]): Promise<IntentRun[] | Parked> {
-    const runs = intents.map(async (intent): Promise<IntentRun | Parked> => {
+  private async dispatch(iteration: number, intents: readonly string[]): Promise<Called<unknown>[] | Parked> {
+    const runs = intents.map((intent) => {
       const place = { iteration, intent, role: 'intents' } as const;
-      const called = await this.calls.call<unknown>(place, this.current, (turn) =>
-        this.definition.intents.get(intent)?.(turn),
-      );
-      return called instanceof Parked ? called : { intent, ...called };
+      return this.calls.call<unknown>(place, this.current, (turn) => this.definition.intents.get(intent)?.(turn));
     });
-    const settled = await Promise.allSettled(runs);
-    const failed = settled.find((run) => run.status === 'rejected');
-    if (failed) throw failed.reason;
-    const done = settled.flatMap((run) => (run.status === 'fulfilled' ? [run.value] : []));
+    const done = runs.length === 1 ? [await runs[0]] : await allOf(runs);
     // The others are done, and what they stored is remembered; when this signal is there, the next wait follows.
     const parked = done.find((run) => run instanceof Parked);
-    return parked ?? (done as IntentRun[]);
+    return parked ?? (done as Called<unknown>[]);
   }
 
   private async evaluate(
     iteration: number,
     outcomes: readonly IntentOutcome[],
-  ): Promise<Evaluation | Parked | undefined> {
-    const { evaluate } = this.definition;
-    if (!evaluate) return undefined;
+    evaluate: EvaluateFunction<Record<string, unknown>>,
+  ): Promise<Evaluation | Parked> {
     const progress = advance(this.current, outcomes);
     const place = { iteration, intent: EVALUATE, role: 'evaluate' } as const;
     const called = await this.calls.call(place, progress, (turn) => evaluate(turn, progress.replies));
@@ -196,11 +196,15 @@ export class TurnLoop {
   }
 }
 
-interface IntentRun extends Called<unknown> {
-  readonly intent: string;
+/** As `Promise.all`, once all of them are over. */
+async function allOf<T>(runs: readonly Promise<T>[]): Promise<T[]> {
+  const settled = await Promise.allSettled(runs);
+  const failed = settled.find((run) => run.status === 'rejected');
+  if (failed) throw failed.reason;
+  return settled.flatMap((run) => (run.status === 'fulfilled' ? [run.value] : []));
 }
 
-function reportOf({ intent, durationMs, usage }: IntentRun, text: string | null): IntentReport {
+function reportOf(intent: string, { durationMs, usage }: Called<unknown>, text: string | null): IntentReport {
   return {
     intent,
     durationMs,
@@ -209,9 +213,14 @@ function reportOf({ intent, durationMs, usage }: IntentRun, text: string | null)
   };
 }
 
+function withoutText({ intent, durationMs, usage }: IntentReport): IntentReport {
+  return usage ? { intent, durationMs, usage } : { intent, durationMs };
+}
+
 /** Those that earlier attempts of the turn completed, in order. */
 export function storedIterations(definition: OrchestratorDefinition, memo: TurnSteps): readonly Iteration[] {
   const stored: Iteration[] = [];
+  if (memo.isEmpty) return stored;
   for (;;) {
     const iteration = memo.find(iterationKey(stored.length, definition));
     if (iteration === undefined) return stored;

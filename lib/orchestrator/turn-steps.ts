@@ -55,6 +55,11 @@ export class TurnSteps {
     return saved.value as T;
   }
 
+  /** Whether no earlier attempt has stored anything. */
+  get isEmpty(): boolean {
+    return this.stored.size === 0;
+  }
+
   /** Whether an earlier attempt has stored it. */
   isStored(key: StepKey): boolean {
     return this.stored.has(keyText(key));

@@ -19,7 +19,7 @@ interface StoredCall {
 export class TurnToolCalls implements TurnTools {
   private readonly calls = new Map<string, { readonly tool: string; readonly result: Promise<unknown> }>();
   /** Resolves when all calls so far are over. */
-  private last: Promise<unknown> = Promise.resolve();
+  private last: Promise<unknown> | null = null;
 
   constructor(
     private readonly steps: TurnSteps,
@@ -69,7 +69,7 @@ export class TurnToolCalls implements TurnTools {
   /** While a sequence is under way, what comes next depends on what comes before. */
   private inOrder<T>(work: () => Promise<T>): Promise<T> {
     const before = this.last;
-    const run = this.orchestration?.isSequenced ? before.then(work) : work();
+    const run = before && this.orchestration?.isSequenced ? before.then(work) : work();
     this.last = Promise.allSettled([before, run]);
     return run;
   }

@@ -24,6 +24,7 @@ export function observeSubmit(
   turn: AcceptTurn,
   accept: (turn: AcceptTurn) => Promise<AcceptedTurn>,
 ): Promise<AcceptedTurn> {
+  if (!telemetry.isHeard) return accept(turn);
   const agent = { [AGENT]: turn.orchestrator };
   const attributes = { ...agent, [CONVERSATION]: turn.sessionId, [TURN]: turn.id };
   return telemetry.span({ name: `submit ${turn.orchestrator}`, kind: 'producer', attributes }, async (span) => {
@@ -45,6 +46,7 @@ export function observeAttempt(
   { turn, steps }: ClaimedTurn,
   run: () => Promise<AttemptOutcome>,
 ): Promise<AttemptOutcome> {
+  if (!telemetry.isHeard) return run();
   const { id, sessionId, orchestrator, failures, request } = turn;
   const agent = { [AGENT]: orchestrator };
   const options = {

@@ -77,9 +77,8 @@ function observed(
       telemetry.record('agent_sessions.store.operation.duration', (performance.now() - startedAt) / 1000, outcome);
     }
   };
-  return operation === FIRST_OF_A_VISIT
-    ? (...args) => telemetry.span(options, () => measured(args))
-    : (...args) => telemetry.childSpan(options, () => measured(args));
+  const span = operation === FIRST_OF_A_VISIT ? 'span' : 'childSpan';
+  return (...args) => (telemetry.isHeard ? telemetry[span](options, () => measured(args)) : call(args));
 }
 
 function boundTo(target: object, key: PropertyKey): unknown {

@@ -32,14 +32,16 @@ export function loadTelemetry(): Telemetry {
 /** Whatever SDK is registered when the application is made gets the measurements; spans also one that comes later. */
 class OpenTelemetry extends Telemetry {
   override readonly isOn = true;
-  private readonly tracer: Tracer;
+  /** Whether an SDK takes measurements. */
+  private readonly measures: boolean;
+  private tracer: Tracer | undefined;
   private readonly counters: ReadonlyMap<string, Counter | UpDownCounter>;
   private readonly histograms: ReadonlyMap<string, Histogram>;
 
   constructor(private readonly api: typeof OpenTelemetryApi) {
     super();
-    this.tracer = api.trace.getTracer(SCOPE);
     const meter = api.metrics.getMeter(SCOPE);
+    this.measures = meter !== api.createNoopMeter();
     this.counters = new Map<string, Counter | UpDownCounter>([
       ...Object.entries(COUNTERS).map(([name, options]) => [name, meter.createCounter(name, options)] as const),
       ...Object.entries(UP_DOWN_COUNTERS).map(
@@ -54,18 +56,13 @@ class OpenTelemetry extends Telemetry {
     );
   }
 
-  override async span<T>(options: SpanOptions, work: (span: RunningSpan) => Promise<T>): Promise<T> {
-    const { context, trace } = this.api;
-    const parent = this.parentOf(options);
-    const span = this.start(options, parent);
-    try {
-      return await context.with(trace.setSpan(parent, span), () => work(this.running(span)));
-    } catch (error) {
-      this.fail(span, errorType(error));
-      throw error;
-    } finally {
-      span.end();
-    }
+  override get isHeard(): boolean {
+    return this.measures || this.findTracer() !== undefined;
+  }
+
+  override span<T>(options: SpanOptions, work: (span: RunningSpan) => Promise<T>): Promise<T> {
+    const tracer = this.findTracer();
+    return tracer ? this.traced(tracer, options, work) : work(NO_SPAN);
   }
 
   override childSpan<T>(options: SpanOptions, work: (span: RunningSpan) => Promise<T>): Promise<T> {
@@ -81,7 +78,31 @@ class OpenTelemetry extends Telemetry {
     this.histograms.get(histogram)?.record(Math.max(0, seconds), attributes);
   }
 
-  private start({ name, kind = 'internal', attributes }: SpanOptions, parent: Context): Span {
+  /** `undefined` as long as no SDK is registered that makes spans. */
+  private findTracer(): Tracer | undefined {
+    if (this.tracer) return this.tracer;
+    const { trace, ProxyTracerProvider } = this.api;
+    const provider = trace.getTracerProvider();
+    const isEmpty = provider instanceof ProxyTracerProvider && !provider.getDelegateTracer(SCOPE);
+    if (!isEmpty) this.tracer = provider.getTracer(SCOPE);
+    return this.tracer;
+  }
+
+  private async traced<T>(tracer: Tracer, options: SpanOptions, work: (span: RunningSpan) => Promise<T>): Promise<T> {
+    const { context, trace } = this.api;
+    const parent = this.parentOf(options);
+    const span = this.start(tracer, options, parent);
+    try {
+      return await context.with(trace.setSpan(parent, span), () => work(this.running(span)));
+    } catch (error) {
+      this.fail(span, errorType(error));
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
+
+  private start(tracer: Tracer, { name, kind = 'internal', attributes }: SpanOptions, parent: Context): Span {
     const { SpanKind } = this.api;
     const kinds = {
       internal: SpanKind.INTERNAL,
@@ -89,7 +110,7 @@ class OpenTelemetry extends Telemetry {
       producer: SpanKind.PRODUCER,
       consumer: SpanKind.CONSUMER,
     };
-    return this.tracer.startSpan(name, { kind: kinds[kind], ...(attributes ? { attributes } : {}) }, parent);
+    return tracer.startSpan(name, { kind: kinds[kind], ...(attributes ? { attributes } : {}) }, parent);
   }
 
   private parentOf({ parent }: SpanOptions): Context {

@@ -27,8 +27,12 @@ export interface RunningSpan {
  * where the API is not installed, or telemetry is switched off.
  */
 export class Telemetry {
-  /** Whether anybody may listen. */
+  /** Whether anybody may ever listen. */
   readonly isOn: boolean = false;
+  /** Whether anybody listens now: what is only made to be told need not be made otherwise. */
+  get isHeard(): boolean {
+    return false;
+  }
 
   /** Runs the work with its span active; what it throws marks the span as failed. */
   span<T>(_options: SpanOptions, work: (span: RunningSpan) => Promise<T>): Promise<T> {

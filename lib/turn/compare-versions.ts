@@ -3,6 +3,7 @@
  * `2026-10-b` < `2026-11-a`.
  */
 export function compareVersions(a: string, b: string): number {
+  if (a === b) return 0;
   const [partsOfA, partsOfB] = [a, b].map((version) => version.match(/\d+|\D+/g) ?? []);
   for (let i = 0; i < Math.max(partsOfA.length, partsOfB.length); i += 1) {
     const [x = '', y = ''] = [partsOfA[i], partsOfB[i]];

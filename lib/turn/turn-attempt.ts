@@ -4,12 +4,15 @@ import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/log-id.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { StateResetError } from '../state/state.errors.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
 import { withoutWritesTo } from './written-namespaces.js';
 import { toErrorRecord } from './turn-error-record.js';
 import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from './turn.errors.js';
 import { ATTEMPT, type NewTurnEvent } from './turn-event.js';
 import { TurnEventWriter } from './turn-event-writer.js';
-import { type AttemptAccount, Parked } from './turn-runner.js';
+import { type AttemptAccount, Parked, type TurnControl } from './turn-runner.js';
+import { type StoredStep } from './turn-step.js';
+import { type TurnSettings } from './turn.settings.js';
 import { TurnStoppedError } from './turn-stopped.error.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import {
@@ -25,8 +28,15 @@ import { compareVersions } from './compare-versions.js';
 import { interruptedMessages } from './user-message.js';
 import { backoffMs, isPermanent, longestBackoffMs } from './turn-retry.js';
 
+const logger = new Logger('TurnAttempt');
+
 /** Between two tries of a store call, at most: the store must be found again before the lease is over. */
 const MAX_PAUSE_MS = 250;
+
+/** How often the lease of a running attempt is renewed. */
+export function keepEveryMs({ leaseMs }: Pick<TurnSettings, 'leaseMs'>): number {
+  return leaseMs / 3;
+}
 
 /** How an attempt ended. */
 export type AttemptOutcome =
@@ -59,10 +69,14 @@ type Stop =
  * One attempt of a claimed turn: runs it while the lease is renewed, then settles it, or puts it back into its lane for
  * a retry or for another worker.
  */
-export class TurnAttempt {
-  private readonly logger = new Logger(TurnAttempt.name);
+export class TurnAttempt implements TurnControl {
   private readonly controller = new AbortController();
   private stop: Stop | null = null;
+  /** Rejects what waits for the handler: one that does not listen to the signal is not waited for. */
+  private giveUp: (reason: Error) => void = () => {};
+  /** When it has taken too long, by `performance.now()`, and the timer for that once it is near. */
+  private limitAt = Infinity;
+  private limit: NodeJS.Timeout | undefined;
   private leaseEnd: number;
   private over = false;
   private writer: TurnEventWriter | null = null;
@@ -98,17 +112,13 @@ export class TurnAttempt {
       return { type: 'lost', error: new TurnFencedError(hold.sessionId, turn.id, hold.fence) };
     }
 
-    const { leaseMs, timeoutMs } = this.runtime.settings;
-    const renewing = setInterval(() => void this.renew(), leaseMs / 3);
-    const limit =
-      timeoutMs === undefined
-        ? undefined
-        : setTimeout(() => this.controller.abort(new TurnTimeoutError(turn.id, timeoutMs)), timeoutMs);
+    this.limitAt = performance.now() + (this.runtime.settings.timeoutMs ?? Infinity);
+    this.watchLimit();
     try {
       const outcome = await this.execute();
       // From here on the handler is done: it cannot be stopped any more, and its own settle is no news.
       this.end();
-      await this.writer?.close();
+      if (this.writer) await this.writer.close();
       if (outcome instanceof Parked) return await this.park(outcome.wait);
       return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (error) {
@@ -118,9 +128,60 @@ export class TurnAttempt {
     } finally {
       this.end();
       this.writer?.drop();
-      clearInterval(renewing);
-      clearTimeout(limit);
+      clearTimeout(this.limit);
     }
+  }
+
+  /** Called every {@link keepEveryMs} while it runs. */
+  keep(): void {
+    this.watchLimit();
+    void this.renew();
+  }
+
+  /** Asks the handler to stop, and gives the turn back when it does. */
+  shutDown(): void {
+    this.abort({ why: 'shutdown' });
+  }
+
+  /** Looks whether somebody cancelled the turn, or removed it with its session: called on a hint that it changed. */
+  async checkCancelled(): Promise<void> {
+    if (this.over || this.stop) return;
+    const { sessionId, turnId, fence } = this.claimed.hold;
+    // While the store is away the turn is ours.
+    const turn = await this.runtime.ledger.get(turnId).catch(() => undefined);
+    if (turn === null) this.abort({ why: 'lost', error: new TurnFencedError(sessionId, turnId, fence) });
+    else if (turn?.cancelMode) this.abort({ why: 'cancelled', mode: turn.cancelMode });
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  get telemetry(): Telemetry {
+    return this.runtime.telemetry;
+  }
+
+  saveStep(step: StoredStep): Promise<StoredStep> {
+    return this.whileLeased(() => this.runtime.ledger.saveStep(this.claimed.hold, step));
+  }
+
+  onSettled(listener: (turn: Turn) => void): void {
+    this.settledListeners.push(listener);
+  }
+
+  onUnfinished(account: (status: 'failed' | 'cancelled') => AttemptAccount): void {
+    this.account = account;
+  }
+
+  emit(event: NewTurnEvent): Promise<void> {
+    const { events } = this.runtime.settings;
+    if (!events || this.over || this.controller.signal.aborted) return Promise.resolve();
+    this.writer ??= new TurnEventWriter({
+      turnId: this.claimed.turn.id,
+      ...events,
+      store: (number, batch) => this.storeEvents(number, batch, events.ttlMs),
+    });
+    return this.writer.add(event);
   }
 
   private canRun(): boolean {
@@ -143,43 +204,14 @@ export class TurnAttempt {
     return this.runtime.passed.offeredFor(this.claimed, awayMs, performance.now()) < pauseMs;
   }
 
-  /** Asks the handler to stop, and gives the turn back when it does. */
-  shutDown(): void {
-    this.abort({ why: 'shutdown' });
-  }
-
-  /** Looks whether somebody cancelled the turn, or removed it with its session: called on a hint that it changed. */
-  async checkCancelled(): Promise<void> {
-    if (this.over || this.stop) return;
-    const { sessionId, turnId, fence } = this.claimed.hold;
-    // While the store is away the turn is ours.
-    const turn = await this.runtime.ledger.get(turnId).catch(() => undefined);
-    if (turn === null) this.abort({ why: 'lost', error: new TurnFencedError(sessionId, turnId, fence) });
-    else if (turn?.cancelMode) this.abort({ why: 'cancelled', mode: turn.cancelMode });
-  }
-
   private execute(): Promise<TurnSettlement | Parked> {
-    this.controller.signal.throwIfAborted();
-    const { hold } = this.claimed;
-    const running = runningTurn.run(this.running, () =>
-      this.runtime.runner.run(this.claimed, {
-        signal: this.controller.signal,
-        telemetry: this.runtime.telemetry,
-        saveStep: (step) => this.whileLeased(() => this.runtime.ledger.saveStep(hold, step)),
-        emit: (event) => this.emit(event),
-        onSettled: (listener) => void this.settledListeners.push(listener),
-        onUnfinished: (account) => {
-          this.account = account;
-        },
-      }),
-    );
-    // A handler that does not listen to the signal is not waited for.
-    const stopped = new Promise<never>((_, reject) => {
-      this.controller.signal.addEventListener('abort', () => reject(this.controller.signal.reason as Error), {
-        once: true,
-      });
+    return new Promise((resolve, reject) => {
+      this.giveUp = reject;
+      // Stopped before it began.
+      if (this.stop) throw new TurnStoppedError(this.stop.why);
+      const run = (): Promise<TurnSettlement | Parked> => this.runtime.runner.run(this.claimed, this);
+      runningTurn.run(this.running, run).then(resolve, reject);
     });
-    return Promise.race([running, stopped]);
   }
 
   /** What follows from an attempt that did not settle. */
@@ -222,17 +254,6 @@ export class TurnAttempt {
     }
   }
 
-  private emit(event: NewTurnEvent): Promise<void> {
-    const { events } = this.runtime.settings;
-    if (!events || this.over || this.controller.signal.aborted) return Promise.resolve();
-    this.writer ??= new TurnEventWriter({
-      turnId: this.claimed.turn.id,
-      ...events,
-      store: (number, batch) => this.storeEvents(number, batch, events.ttlMs),
-    });
-    return this.writer.add(event);
-  }
-
   private async storeEvents(number: number, events: readonly NewTurnEvent[], ttlMs: number): Promise<void> {
     const { hold, turn } = this.claimed;
     const restart = { type: ATTEMPT, data: { attempt: turn.failures + 1 } };
@@ -248,19 +269,18 @@ export class TurnAttempt {
     }
   }
 
-  private async settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
-    const settled = await this.whileLeased(() => this.settleCurrent(settlement, next));
-    for (const listener of this.settledListeners) this.tell(listener, settled.turn);
-    return settled;
-  }
-
   /** What belongs to state that was reset since the turn began is left out. */
-  private async settleCurrent(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
-    try {
-      return await this.runtime.ledger.settle(this.claimed.hold, settlement, next);
-    } catch (error) {
-      if (!(error instanceof StateResetError)) throw error;
-      return this.settleCurrent(withoutWritesTo(settlement, error.namespaces), next);
+  private async settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
+    const { hold } = this.claimed;
+    for (let rest = settlement; ;) {
+      try {
+        const settled = await this.whileLeased(() => this.runtime.ledger.settle(hold, rest, next));
+        for (const listener of this.settledListeners) this.tell(listener, settled.turn);
+        return settled;
+      } catch (error) {
+        if (!(error instanceof StateResetError)) throw error;
+        rest = withoutWritesTo(rest, error.namespaces);
+      }
     }
   }
 
@@ -269,7 +289,7 @@ export class TurnAttempt {
     try {
       listener(turn);
     } catch (error) {
-      this.logger.error(`What follows turn ${hashed(turn.id)} failed.`, traceOf(error));
+      logger.error(`What follows turn ${hashed(turn.id)} failed.`, traceOf(error));
     }
   }
 
@@ -314,7 +334,21 @@ export class TurnAttempt {
     this.stop = stop;
     // What a handler that was left running completes from now on is not part of it.
     if (stop.why === 'cancelled') this.stopped = this.account?.('cancelled');
-    this.controller.abort(new TurnStoppedError(stop.why));
+    this.interrupt(new TurnStoppedError(stop.why));
+  }
+
+  private interrupt(reason: Error): void {
+    this.controller.abort(reason);
+    this.giveUp(reason);
+  }
+
+  /** A limit has no timer before it is near: most attempts are over long before. */
+  private watchLimit(): void {
+    const { settings } = this.runtime;
+    const leftMs = this.limitAt - performance.now();
+    if (this.limit || this.over || leftMs > keepEveryMs(settings)) return;
+    const error = new TurnTimeoutError(this.claimed.turn.id, settings.timeoutMs ?? 0);
+    this.limit = setTimeout(() => this.interrupt(error), leftMs);
   }
 
   /** Repeats a store call that failed for want of a connection, as long as the turn is certainly ours. */

@@ -7,9 +7,11 @@ import { emitActivity } from '../session/session-events.js';
 import { observeAttempt } from '../telemetry/observe-turn.js';
 import { compareVersions } from './compare-versions.js';
 import { FailureLog } from './failure-log.js';
-import { type AttemptOutcome, TurnAttempt } from './turn-attempt.js';
+import { RunningAttempts } from './running-attempts.js';
+import { type AttemptOutcome, keepEveryMs, TurnAttempt } from './turn-attempt.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type ClaimedTurn, type ClaimRequest, type SettledTurn } from './turn.store.js';
+import { type Turn } from './turn.js';
 
 /** A visit ends after this long even when fewer turns than `maxTurnsPerVisit` ran. */
 const MAX_VISIT_MS = 100;
@@ -39,7 +41,7 @@ export interface ReadyVisit {
 export class TurnWorker {
   private readonly logger = new Logger(TurnWorker.name);
   private readonly failures: FailureLog;
-  private readonly attempts = new Map<string, TurnAttempt>();
+  private readonly attempts: RunningAttempts;
   private readonly unknown = new Set<string>();
   /** What operators see of who holds a lane; the random part tells apart what has the same host name and process id. */
   private readonly name = `${hostname()}-${process.pid}-${randomBytes(6).toString('hex')}`;
@@ -51,6 +53,7 @@ export class TurnWorker {
 
   constructor(private readonly runtime: TurnRuntime) {
     this.failures = new FailureLog(this.logger, runtime.settings.retry.attempts);
+    this.attempts = new RunningAttempts(keepEveryMs(runtime.settings));
   }
 
   async start(): Promise<void> {
@@ -74,7 +77,7 @@ export class TurnWorker {
     const grace = new Promise<void>((resolve) => {
       timer = setTimeout(() => {
         this.graceOver = true;
-        for (const attempt of this.attempts.values()) attempt.shutDown();
+        for (const attempt of this.attempts.list()) attempt.shutDown();
         resolve();
       }, settings.shutdownGraceMs);
     });
@@ -89,7 +92,7 @@ export class TurnWorker {
   }
 
   private checkCancelled(): void {
-    for (const attempt of this.attempts.values()) void attempt.checkCancelled();
+    for (const attempt of this.attempts.list()) void attempt.checkCancelled();
   }
 
   /** A visit of the lane without a ring, when this process has room for one now; `null`: somebody must ring. */
@@ -142,14 +145,20 @@ export class TurnWorker {
     const { sessionId, turnId } = claimed.hold;
     const attempt = new TurnAttempt(claimed, this.runtime, claimSentAt);
     if (attempt.isKnown) this.runtime.recovery.begins(claimed.turn);
-    this.attempts.set(turnId, attempt);
+    this.attempts.add(turnId, attempt);
     // Its claim was under way when the others were stopped.
     if (this.graceOver) attempt.shutDown();
-    const run = (): Promise<AttemptOutcome> => attempt.run(next).finally(() => this.attempts.delete(turnId));
-    const outcome = await (attempt.isKnown ? observeAttempt(this.runtime.telemetry, claimed, run) : run());
+    const run = (): Promise<AttemptOutcome> => attempt.run(next);
+    let outcome: AttemptOutcome;
+    try {
+      outcome = await (attempt.isKnown ? observeAttempt(this.runtime.telemetry, claimed, run) : run());
+    } finally {
+      this.attempts.remove(turnId, attempt);
+    }
     switch (outcome.type) {
       case 'settled':
-        await this.conclude(outcome.settled);
+        this.conclude(outcome.settled);
+        if (this.runtime.foreignSessions) await this.touchForeignSession(outcome.settled.turn);
         if (outcome.settled.turn.status === 'failed') this.failures.last(claimed.turn, outcome.error);
         // This lane goes to the back; the others have waited.
         if (outcome.settled.ring) await this.runtime.bell.ring(sessionId);
@@ -198,17 +207,16 @@ export class TurnWorker {
     return { request, sentAt: performance.now() };
   }
 
-  private async conclude({ turn, sessionChange }: SettledTurn): Promise<void> {
-    const { contexts, recovery, sessions, foreignSessions } = this.runtime;
+  private conclude({ turn, sessionChange }: SettledTurn): void {
+    const { contexts, recovery, sessions } = this.runtime;
     contexts.drop(turn.id);
     recovery.ends(turn);
     if (sessionChange) emitActivity(sessions.events, sessionChange);
-    const isDone = turn.status !== 'failed' && turn.status !== 'cancelled';
-    if (foreignSessions && isDone) await this.touchForeignSession(turn.sessionId);
   }
 
   /** Best effort: settle touches the session only when both are in one store. */
-  private async touchForeignSession(sessionId: string): Promise<void> {
+  private async touchForeignSession({ sessionId, status }: Turn): Promise<void> {
+    if (status === 'failed' || status === 'cancelled') return;
     try {
       await this.runtime.sessions.touch(sessionId);
     } catch (error) {

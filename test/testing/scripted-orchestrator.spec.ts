@@ -61,7 +61,7 @@ describe('scriptedOrchestrator', () => {
         return 'At last.';
       },
       new PermanentTurnError('No.'),
-      await readFile('no such file').catch((error: Error) => error as never),
+      (await readFile('no such file').catch((error: unknown) => error)) as Error,
       'Well again.',
     ]);
     const app = await create({ orchestrators: [desk] });

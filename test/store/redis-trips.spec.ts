@@ -11,6 +11,7 @@ import { useEverything } from '../support/use-everything.js';
 
 const NAME = { namespace: 'n', scope: 'c', key: 'k' };
 const RULES = { policy: 'share', maxSurfaces: 16 } as const;
+const SETTLEMENT = { status: 'awaiting-input', messages: [], keepCheckpoints: 'all' } as const;
 
 describeRedis('what the Redis store asks for', () => {
   let redis: PrivateRedis;
@@ -72,6 +73,59 @@ describeRedis('what the Redis store asks for', () => {
     });
 
     expect(byClients).toHaveLength(4);
+  });
+
+  it('SES-15 a settle gives a session as it is, also when that was written past its version while the turn ran', async () => {
+    await create('s');
+    const names = ['first', 'second', 'third'];
+    for (const id of names) await store.turns.accept(turnRequest(id));
+    let claimed = await store.turns.claim('s', claimRequest('first'));
+    for (const id of names.slice(1)) {
+      await sessions.update('s', { metadata: { since: id } });
+      const { hold } = claimed as ClaimedTurn;
+      const settled = await store.turns.settle(hold, SETTLEMENT, claimRequest(id));
+
+      expect(settled.sessionChange?.session).toEqual(await sessions.fetchById('s'));
+      expect(settled.next?.session).toMatchObject({ metadata: { since: id } });
+      claimed = settled.next;
+    }
+  });
+
+  it('PRF-05 a settle reads what it knows of neither its turn nor its session', async () => {
+    await create('s');
+    for (const id of ['first', 'second', 'third']) await store.turns.accept(turnRequest(id));
+    const first = (await store.turns.claim('s', claimRequest('first'))) as ClaimedTurn;
+    const second = (await store.turns.settle(first.hold, SETTLEMENT, claimRequest('second'))).next as ClaimedTurn;
+    const { byScripts } = await monitor.during(async () => {
+      const settled = await store.turns.settle(second.hold, SETTLEMENT, claimRequest('third'));
+      expect(settled.sessionChange).toMatchObject({ previousState: 'active', changed: true });
+      expect(settled.sessionChange?.session).toEqual(await sessions.fetchById('s'));
+      expect(settled.next?.session).toEqual(settled.sessionChange?.session);
+      expect(settled.turn).toEqual(await store.turns.get('second'));
+    });
+    const whole = byScripts.filter(([command]) => command === 'hgetall').map(([, name]) => name.split(':')[1]);
+
+    // That of the settle, and those of the two reads.
+    expect(whole).toEqual(['lane', 'session', 'turn']);
+  });
+
+  it('TRN-08 a lane that goes on is not offered when an earlier lease of it would have ended, and is when its own ends', async () => {
+    await create('s');
+    for (const id of ['first', 'second']) await store.turns.accept(turnRequest(id));
+    const first = (await store.turns.claim('s', claimRequest('first', { leaseMs: 100 }))) as ClaimedTurn;
+    const { next } = await store.turns.settle(first.hold, SETTLEMENT, claimRequest('second', { leaseMs: 3000 }));
+    const until = Date.parse((await store.turns.lane('s')).head?.leaseUntil ?? '');
+    const offered: string[] = [];
+    // Whoever asks for work finds that it goes on, and puts it off.
+    await eventually(async () => {
+      offered.push(...(await store.turns.due(10)));
+      return Number(await redis.client.zscore('{agent-sessions}:due', 's')) === until;
+    });
+    expect(offered).toEqual([]);
+
+    await eventually(async () => (await store.turns.due(10)).includes('s'));
+    expect(Date.now()).toBeGreaterThanOrEqual(until);
+    expect(next?.turn.id).toBe('second');
   });
 
   it('PRF-05 a turn that names no documents looks at none', async () => {

@@ -2,7 +2,7 @@ import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../.
 import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
 import { iso } from '../embedded/row-mapping.js';
 import { type RedisDatabase } from './redis-database.js';
-import { checkpointOf, checkpointText } from './redis-rows.js';
+import { checkpointOf, checkpointText, type StoredCheckpoint } from './redis-rows.js';
 import {
   APPEND_CHECKPOINT,
   CHECKPOINT_HISTORY,
@@ -20,8 +20,9 @@ export class RedisCheckpoints extends CheckpointStore {
   }
 
   async load(orchestrator: string, sessionId: string, turnIndex?: number): Promise<Checkpoint | null> {
-    const [stored] = await this.db.run<[string | null]>(LOAD_CHECKPOINT, orchestrator, sessionId, turnIndex ?? '');
-    return stored === null ? null : checkpointOf(orchestrator, sessionId, stored);
+    const args = [orchestrator, sessionId, turnIndex ?? ''];
+    const [stored] = await this.db.run<[StoredCheckpoint | null]>(LOAD_CHECKPOINT, ...args);
+    return stored && checkpointOf(orchestrator, sessionId, stored);
   }
 
   async append(checkpoint: NewCheckpoint, keep: KeepCheckpoints): Promise<Checkpoint> {
@@ -40,7 +41,13 @@ export class RedisCheckpoints extends CheckpointStore {
 
   async history(orchestrator: string, sessionId: string, page: CheckpointPage = {}): Promise<Checkpoint[]> {
     const { before = '', limit = 50 } = page;
-    const [history] = await this.db.run<[string[]]>(CHECKPOINT_HISTORY, orchestrator, sessionId, before, limit);
+    const [history] = await this.db.run<[StoredCheckpoint[]]>(
+      CHECKPOINT_HISTORY,
+      orchestrator,
+      sessionId,
+      before,
+      limit,
+    );
     return history.map((stored) => checkpointOf(orchestrator, sessionId, stored));
   }
 

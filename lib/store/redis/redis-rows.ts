@@ -95,6 +95,24 @@ export function changeOf([session, previousState, changed]: StoredChange): Sessi
   return { session: sessionOf(session), previousState, changed: changed === 1 };
 }
 
+/** Of a session; '' for none. */
+export function versionOf(fields: Fields): string | number {
+  return fields[placeOf('version', fields)] ?? '';
+}
+
+/** What a touch at that time has made of an active session. */
+export function touched(fields: Fields, lastActivityAt: number): StoredChange {
+  const after = [...fields];
+  after[placeOf('lastActivityAt', fields)] = lastActivityAt;
+  after[placeOf('version', fields)] = Number(versionOf(fields)) + 1;
+  return [after, 'active', 1];
+}
+
+/** Where the value of a field is. */
+function placeOf(field: string, fields: Fields): number {
+  return fields.findIndex((name, index) => index % 2 === 0 && name === field) + 1 || fields.length;
+}
+
 /** A session's fields but for its id; what it does not have is ''. */
 export function sessionFields(session: Session): [field: string, value: string | number][] {
   const { id: _, metadata: __, ...row } = toSessionRow(session);
@@ -114,8 +132,9 @@ export function checkpointText({ orchestrator: _, sessionId: __, ...rest }: NewC
   return JSON.stringify(rest);
 }
 
-export function checkpointOf(orchestrator: string, sessionId: string, stored: string): Checkpoint {
-  const [savedAt, text] = split(stored, 1);
+export type StoredCheckpoint = readonly [savedAt: string | number, text: string];
+
+export function checkpointOf(orchestrator: string, sessionId: string, [savedAt, text]: StoredCheckpoint): Checkpoint {
   const rest = JSON.parse(text) as Omit<NewCheckpoint, 'orchestrator' | 'sessionId'>;
   return { orchestrator, sessionId, ...rest, savedAt: iso(Number(savedAt)) };
 }

@@ -8,24 +8,24 @@ import { type Fields, messageText, split } from './redis-rows.js';
  * A turn's row holds what never changes as one text that scripts do not take apart but for its first lines, and what came of it as
  * another one; between them what changes, a field each.
  */
-interface TurnFields {
+export interface TurnFields {
   readonly id: string;
   /** When, position and session, a line each, then {@link Acceptance}. */
   readonly accepted: string;
   readonly orchestrator: string;
   readonly status: TurnStatus;
   readonly idempotencyKey?: string;
-  readonly failures?: string;
+  readonly failures?: string | number;
   /** {@link Outcome}. */
   readonly outcome?: string;
   readonly error?: string;
   readonly cancelMode?: CancelMode;
   readonly supersededBy?: string;
   readonly waitSignal?: string;
-  readonly waitUntil?: string;
-  readonly startedAt?: string;
-  readonly settledAt?: string;
-  readonly dueAt?: string;
+  readonly waitUntil?: string | number;
+  readonly startedAt?: string | number;
+  readonly settledAt?: string | number;
+  readonly dueAt?: string | number;
 }
 
 type Acceptance = Pick<Turn, 'version' | 'request' | 'attributes'>;
@@ -39,11 +39,11 @@ export function acceptedTexts(request: AcceptTurn): [accepted: string, userMessa
   return [`${sessionId}\n${JSON.stringify(acceptance)}`, said];
 }
 
-/** A turn that was just accepted, from what is stored of it. */
-export function acceptedTurn(request: AcceptTurn, stored: string, position: number, now: number): Turn {
+/** The row of a turn that was just accepted. */
+export function acceptedRow(request: AcceptTurn, stored: string, position: number, now: number): TurnFields {
   const { id, orchestrator, idempotency } = request;
   const accepted = `${now}\n${position}\n${stored}`;
-  return turnFrom({ id, orchestrator, status: 'queued', accepted, idempotencyKey: idempotency?.key });
+  return { id, orchestrator, status: 'queued', accepted, idempotencyKey: idempotency?.key };
 }
 
 /** What a script stores of a settlement as it is. */
@@ -52,26 +52,34 @@ export function outcomeText({ checkpoint, reply, report }: TurnSettlement): stri
   return JSON.stringify(outcome);
 }
 
-/** What a settlement has made of a turn that was as it was claimed. */
-export function settledTurn(claimed: Turn, { status, error }: TurnSettlement, outcome: string, now: number): Turn {
-  const { error: _, ...turn } = claimed;
+/** What a settlement has made of the row of a turn that it found as it was claimed. */
+export function settledRow(
+  claimed: TurnFields,
+  { status, error }: TurnSettlement,
+  outcome: string,
+  now: number,
+): TurnFields {
   return {
-    ...turn,
-    ...(JSON.parse(outcome) as Outcome),
-    ...(error ? { error } : {}),
+    ...claimed,
     status,
-    failures: turn.failures + (status === 'failed' ? 1 : 0),
-    settledAt: iso(now),
+    outcome,
+    failures: Number(claimed.failures ?? 0) + (status === 'failed' ? 1 : 0),
+    error: JSON.stringify(error),
+    settledAt: now,
   };
 }
 
-export function turnOf(fields: Fields): Turn {
+export function turnRow(fields: Fields): TurnFields {
   const row: Record<string, unknown> = {};
   for (let i = 0; i < fields.length; i += 2) row[fields[i]] = fields[i + 1];
-  return turnFrom(row as unknown as TurnFields);
+  return row as unknown as TurnFields;
 }
 
-function turnFrom(row: TurnFields): Turn {
+export function turnOf(fields: Fields): Turn {
+  return turnFrom(turnRow(fields));
+}
+
+export function turnFrom(row: TurnFields): Turn {
   const [acceptedAt, position, sessionId, text] = split(row.accepted, 3);
   const { version, request, attributes } = JSON.parse(text) as Acceptance;
   const turn: Writable<Turn> = {
@@ -98,7 +106,7 @@ function turnFrom(row: TurnFields): Turn {
   return turn;
 }
 
-function waitingFor(signal: string, until: string | undefined): Turn['waitingFor'] {
+function waitingFor(signal: string, until: string | number | undefined): Turn['waitingFor'] {
   return until === undefined ? { signal } : { signal, until: iso(Number(until)) };
 }
 

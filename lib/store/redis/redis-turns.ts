@@ -18,12 +18,10 @@ import {
   type TurnSettlement,
   type TurnWait,
 } from '../../turn/turn.store.js';
-import { type Session } from '../../session/session.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, type Turn } from '../../turn/turn.js';
 import { writtenNamespaces } from '../../turn/written-namespaces.js';
 import { ALL_LANES } from '../embedded/lane.js';
-import { iso } from '../embedded/row-mapping.js';
 import { type RedisDatabase } from './redis-database.js';
 import { appendArgs, documentId, documentOf } from './redis-documents.js';
 import {
@@ -37,12 +35,24 @@ import {
   signalsOf,
   stepField,
   stepsOf,
+  touched,
+  versionOf,
   type StoredChange,
+  type StoredCheckpoint,
   type StoredLaneView,
   type StoredWindow,
   windowOf,
 } from './redis-rows.js';
-import { acceptedTexts, acceptedTurn, outcomeText, settledTurn, turnOf } from './redis-turn-rows.js';
+import {
+  acceptedRow,
+  acceptedTexts,
+  outcomeText,
+  settledRow,
+  type TurnFields,
+  turnFrom,
+  turnOf,
+  turnRow,
+} from './redis-turn-rows.js';
 import { CLEAR_LANE, CONTROL_LANE, GET_LANE, LIST_LANES } from './scripts/lane-control.js';
 import { ACCEPT } from './scripts/turn-accept.js';
 import {
@@ -66,7 +76,7 @@ type StoredClaim = readonly [
   turn: Fields | null,
   session: Fields | null,
   /** A number: the one that the settle before has written, at this time. */
-  checkpoint: string | number | null,
+  checkpoint: StoredCheckpoint | number | null,
   window: StoredWindow | null,
   steps: Fields | null,
   documents: readonly (Fields | null)[] | null,
@@ -77,10 +87,18 @@ type StoredAcceptance =
   | readonly [duplicate: 1, ring: number, turn: Fields, claimed: StoredClaim | null]
   | readonly [duplicate: 0, ring: number, position: number, now: number, claimed: StoredClaim | null];
 
+/** As it is stored. */
+interface KnownClaim {
+  readonly turn: TurnFields;
+  /** `null`: a foreign one. */
+  readonly session: Fields | null;
+  readonly checkpoint?: string;
+}
+
 /** The turn ledger in Redis: one script an operation. */
 export class RedisTurns implements TurnLedger {
-  /** As they were claimed here: what settles one need not read it again. */
-  private readonly held = new WeakMap<TurnHold, Turn>();
+  /** What was claimed here: who settles it need not be told again. */
+  private readonly held = new WeakMap<TurnHold, KnownClaim>();
 
   /** @param changed is told of turns that this process ended or asked to stop, whether or not SUBSCRIBE works */
   constructor(
@@ -113,10 +131,15 @@ export class RedisTurns implements TurnLedger {
       return { turn: turnOf(turn), duplicate: true, ring, ...(claimed ? { claimed: this.claimed(claimed) } : {}) };
     }
     const [, , position, now, claimed] = reply;
-    const turn = acceptedTurn(request, stored, position, now);
+    const row = acceptedRow(request, stored, position, now);
+    const turn = turnFrom(row);
     if (!claimed) return { turn, duplicate: false, ring };
-    const running: Turn = { ...acceptedTurn(request, stored, position, now), status: 'running', startedAt: iso(now) };
-    return { turn, duplicate: false, ring, claimed: this.claimed(claimed, { turn: running }) };
+    return {
+      turn,
+      duplicate: false,
+      ring,
+      claimed: this.claimed(claimed, { turn: { ...row, status: 'running', startedAt: now } }),
+    };
   }
 
   async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
@@ -133,9 +156,9 @@ export class RedisTurns implements TurnLedger {
     const { status, error, messages, checkpoint, keepCheckpoints, stateChanges = [] } = settlement;
     const text = checkpoint ? checkpointText(checkpoint) : '';
     const outcome = outcomeText(settlement);
-    const before = this.held.get(hold);
+    const known = this.held.get(hold);
     const [settled, sessionChange, claimed, ring] = await this.db.run<
-      [settled: Fields | number, sessionChange: StoredChange | null, next: StoredClaim | null, ring: number]
+      [turn: Fields | number, sessionChange: StoredChange | number | null, next: StoredClaim | null, ring: number]
     >(
       SETTLE,
       ...holdArgs(hold),
@@ -148,19 +171,25 @@ export class RedisTurns implements TurnLedger {
       keepCheckpoints === 'all' ? '' : keepCheckpoints,
       JSON.stringify(writtenNamespaces(settlement)),
       ...claimArgs(hold.sessionId, next),
-      before ? '1' : '',
+      known ? '1' : '',
+      known?.session ? versionOf(known.session) : '',
       stateChanges.length,
       ...stateChanges.flatMap(({ name, append }) => appendArgs({ ...name, sessionId: hold.sessionId }, append)),
       ...messages.map(messageText),
     );
     const turn =
-      typeof settled === 'number' ? settledTurn(before as Turn, settlement, outcome, settled) : turnOf(settled);
+      typeof settled === 'number'
+        ? turnFrom(settledRow((known as KnownClaim).turn, settlement, outcome, settled))
+        : turnOf(settled);
     this.changed(turn.id, turn);
-    const change = sessionChange && changeOf(sessionChange);
+    const change =
+      typeof sessionChange === 'number'
+        ? touched((known as KnownClaim).session as Fields, sessionChange)
+        : sessionChange;
     return {
       turn,
-      ...(change ? { sessionChange: change } : {}),
-      next: claimed && this.claimed(claimed, { session: change?.session, checkpoint: text }),
+      ...(change ? { sessionChange: changeOf(change) } : {}),
+      next: claimed && this.claimed(claimed, { session: change && change[0], checkpoint: text }),
       ring: ring === 1,
     };
   }
@@ -270,21 +299,24 @@ export class RedisTurns implements TurnLedger {
     return turnOf(turn);
   }
 
-  /** @param known what the reply leaves out: the turn, the session, and the checkpoint that was just written */
+  /** @param known what the reply leaves out */
   private claimed(
-    [fence, fields, session, checkpoint, window, steps, documents, epochs]: StoredClaim,
-    known: { readonly turn?: Turn; readonly session?: Session; readonly checkpoint?: string } = {},
+    [fence, fields, stored, checkpoint, window, steps, documents, epochs]: StoredClaim,
+    known: Partial<KnownClaim> = {},
   ): ClaimedTurn {
-    const turn = fields ? turnOf(fields) : (known.turn as Turn);
+    const row = fields ? turnRow(fields) : (known.turn as TurnFields);
+    const session = stored ?? known.session ?? null;
+    const turn = turnFrom(row);
     const { sessionId, orchestrator } = turn;
-    const stored = typeof checkpoint === 'number' ? `${checkpoint}\n${known.checkpoint}` : checkpoint;
+    const latest: StoredCheckpoint | null =
+      typeof checkpoint === 'number' ? [checkpoint, known.checkpoint ?? ''] : checkpoint;
     const hold = { sessionId, turnId: turn.id, fence: Number(fence) };
-    this.held.set(hold, turn);
+    this.held.set(hold, { turn: row, session });
     return {
       hold,
       turn,
-      session: session && session.length > 0 ? sessionOf(session) : (known.session ?? null),
-      checkpoint: stored === null ? null : checkpointOf(orchestrator, sessionId, stored),
+      session: session && session.length > 0 ? sessionOf(session) : null,
+      checkpoint: latest && checkpointOf(orchestrator, sessionId, latest),
       history: windowOf(sessionId, window),
       steps: stepsOf(steps ?? []),
       documents: (documents ?? []).map((found) => found && documentOf(found)),

@@ -23,7 +23,7 @@ export const LOAD_CHECKPOINT = query(
   [CONTENTS],
   /* lua */ `
 if ARGV[3] == '' then return { 1, latest_checkpoint(ARGV[1], ARGV[2]) } end
-return { 1, redis.call('HGET', checkpoints_key(ARGV[1], ARGV[2]), ARGV[3]) }
+return { 1, read_checkpoint(checkpoints_key(ARGV[1], ARGV[2]), ARGV[3]) }
 `,
 );
 
@@ -38,7 +38,7 @@ local history = {}
 if first then
   local last = math.min(latest, (tonumber(ARGV[3]) or math.huge) - 1)
   first = math.max(first, last - ARGV[4] + 1)
-  for index = last, first, -1 do history[#history + 1] = redis.call('HGET', at, index) end
+  for index = last, first, -1 do history[#history + 1] = read_checkpoint(at, index) end
 end
 return { 1, history }
 `,

@@ -1,14 +1,24 @@
 /** Checkpoints and messages, as turns and their own ports write them. */
 export const CONTENTS = /* lua */ `
--- A hash of one orchestrator in one session: index -> time and text; first and latest say which there are.
+-- A hash of one orchestrator in one session: index -> text, and when, by time_of; first and latest say which there are.
 local function checkpoints_key(orchestrator, session_id)
   return key('checkpoints', orchestrator .. SEPARATOR .. session_id)
+end
+
+local function time_of(index)
+  return index .. ' at'
+end
+
+-- When, and the text.
+local function read_checkpoint(at, index)
+  local found = redis.call('HMGET', at, time_of(index), index)
+  return found[1] and found
 end
 
 local function latest_checkpoint(orchestrator, session_id)
   local at = checkpoints_key(orchestrator, session_id)
   local latest = redis.call('HGET', at, 'latest')
-  return latest and redis.call('HGET', at, latest)
+  return latest and read_checkpoint(at, latest)
 end
 
 local function remove_checkpoints(orchestrator, session_id)
@@ -31,7 +41,7 @@ local function prune_checkpoints(orchestrator, session_id, keep, first, latest)
   if keep <= 0 then
     remove_checkpoints(orchestrator, session_id)
   else
-    for index = first, kept_from - 1 do redis.call('HDEL', at, index) end
+    for index = first, kept_from - 1 do redis.call('HDEL', at, index, time_of(index)) end
     redis.call('HSET', at, 'first', kept_from)
   end
   return kept_from - first
@@ -39,11 +49,10 @@ end
 
 -- Behind those that are there, from the first on; nil: there are none.
 local function append_checkpoint(orchestrator, session_id, index, text, keep, first)
-  local at, stamped = checkpoints_key(orchestrator, session_id), stamp .. '\\n' .. text
-  if first then
-    redis.call('HSET', at, index, stamped, 'latest', index)
-  else
-    redis.call('HSET', at, index, stamped, 'latest', index, 'first', index)
+  local at = checkpoints_key(orchestrator, session_id)
+  redis.call('HSET', at, index, text, time_of(index), stamp, 'latest', index)
+  if not first then
+    redis.call('HSET', at, 'first', index)
     redis.call('ZADD', key('checkpointed', orchestrator), 0, session_id)
     redis.call('SADD', key('orchestrators', session_id), orchestrator)
   end

@@ -10,7 +10,7 @@ export const CONTROL_LANE = script(
 local session_id, mode, foreign_session = ARGV[1], ARGV[2], ARGV[3]
 local is_there = session_id == '' or foreign_session ~= '' or redis.call('EXISTS', key('session', session_id)) == 1
 if not is_there or is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
-local lane = read(lane_key(session_id)) or {}
+local lane = read_lane(session_id)
 write(lane_key(session_id), lane, { mode = mode ~= 'open' and mode })
 if not lane.head or mode == 'paused' then return { 1, 0 } end
 

@@ -21,6 +21,11 @@ local function turn_key(id)
   return key('turn', id)
 end
 
+-- Of a session without a lane there is nothing in it.
+local function read_lane(session_id)
+  return read(lane_key(session_id)) or {}
+end
+
 -- A hint for whoever waits for the turn.
 local function changed(turn_id)
   redis.call('PUBLISH', base .. 'changed', turn_id)
@@ -154,13 +159,12 @@ end
 
 -- Cancels what is queued or waiting; a running turn goes on. Gives the turns' ids.
 local function cancel_open_turns(session_id)
-  local lane = read(lane_key(session_id))
-  if not lane or not lane.head then return {} end
+  local lane = read_lane(session_id)
   local cancelled = open_turns(session_id, lane.head)
   if lane.leaseUntil then table.remove(cancelled, 1) end
   for _, id in ipairs(cancelled) do end_turn(read_turn(id), 'cancelled') end
   redis.call('UNLINK', queue_key(session_id))
-  if not lane.leaseUntil then
+  if lane.head and not lane.leaseUntil then
     lane.head = nil
     rest_lane(session_id, lane)
   end
@@ -169,8 +173,8 @@ end
 
 -- The lane that a hold is for, or a refusal: it is no longer the lane's current one.
 local function held(session_id, turn_id, fence)
-  local lane = read(lane_key(session_id))
-  if lane and lane.leaseUntil and lane.head == turn_id and lane.fence == fence then return lane end
+  local lane = read_lane(session_id)
+  if lane.leaseUntil and lane.head == turn_id and lane.fence == fence then return lane end
   return nil, refuse('TURN_FENCED', 'session_id', session_id, 'turn_id', turn_id, 'fence', fence)
 end
 

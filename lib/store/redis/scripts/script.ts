@@ -12,24 +12,31 @@ export interface Script {
 /**
  * A script that writes, which Redis refuses as a whole when it is out of memory.
  * @param parts of which it is made, in the order of what they need of each other
+ * @param steps of its body; a call that ends before a step does not make the words that only that one needs
  */
-export function script(name: string, parts: readonly string[], body: string): Script {
-  return compose(name, '#!lua', parts, body);
+export function script(name: string, parts: readonly string[], ...steps: readonly string[]): Script {
+  return compose(name, '#!lua', parts, steps);
 }
 
 /** A script that makes room, or keeps what is there, so that Redis runs it also when it is out of memory. */
 export function thrifty(name: string, parts: readonly string[], body: string): Script {
-  return compose(name, '#!lua flags=allow-oom', parts, body);
+  return compose(name, '#!lua flags=allow-oom', parts, [body]);
 }
 
 /** A script that only reads, which Redis also runs when it is out of memory. */
 export function query(name: string, parts: readonly string[], body: string): Script {
-  return { ...compose(name, '#!lua flags=no-writes', parts, body), writes: false };
+  return { ...compose(name, '#!lua flags=no-writes', parts, [body]), writes: false };
 }
 
-function compose(name: string, shebang: string, parts: readonly string[], body: string): Script {
-  const words = wordsFor(body, [COMMON, ...parts].flatMap(wordsOf));
-  const lua = [`${shebang}\n-- nestjs-agent-sessions: ${name}`, ...words, body.trim()].join('\n');
+function compose(name: string, shebang: string, parts: readonly string[], steps: readonly string[]): Script {
+  let words = [COMMON, ...parts].flatMap(wordsOf);
+  const texts = [`${shebang}\n-- nestjs-agent-sessions: ${name}`];
+  for (const step of steps) {
+    const needed = wordsFor(step, words);
+    words = words.filter((word) => !needed.includes(word));
+    texts.push(...needed.map(({ lua }) => lua), step.trim());
+  }
+  const lua = texts.join('\n');
   return { name, lua, sha: createHash('sha1').update(lua).digest('hex'), writes: true };
 }
 
@@ -45,15 +52,12 @@ function wordsOf(part: string): Word[] {
   return [...`${part.trim()}\n`.matchAll(WORD)].map(([lua, names]) => ({ names: names.split(', '), lua: lua.trim() }));
 }
 
-/** Those that the body needs, and no more: Redis makes every one of them anew in each call, and keeps them for each script. */
-function wordsFor(body: string, words: readonly Word[]): string[] {
-  return words.reduceRight<string[]>(
-    (needed, { names, lua }) => (names.some((name) => isUsed(name, [...needed, body])) ? [lua, ...needed] : needed),
-    [],
-  );
+/** Those that a text needs, and no more: Redis makes every one of them anew in each call, and keeps them for each script. */
+function wordsFor(text: string, words: readonly Word[]): Word[] {
+  return words.reduceRight<Word[]>((needed, word) => (isUsed(word, text, needed) ? [word, ...needed] : needed), []);
 }
 
-function isUsed(name: string, texts: readonly string[]): boolean {
-  const use = new RegExp(`\\b${name}\\b`);
-  return texts.some((text) => use.test(text));
+function isUsed({ names }: Word, text: string, words: readonly Word[]): boolean {
+  const use = new RegExp(`\\b(?:${names.join('|')})\\b`);
+  return use.test(text) || words.some(({ lua }) => use.test(lua));
 }

@@ -106,14 +106,17 @@ return { 1, change_session(session, changes) }
 `,
 );
 
-/** ARGV: id, whether metadata is replaced, then fields and values; '' takes a field away. Looks at nothing else. */
+/**
+ * ARGV: id, whether metadata is replaced, then fields and values; '' takes a field away. Looks at nothing else: also not at the version,
+ * so that from now on it does not tell whether somebody knows the row.
+ */
 export const UPDATE_SESSION = script(
   'update-session',
   [SESSIONS],
   /* lua */ `
 local session = read(session_key(ARGV[1]))
 if not session then return not_found(ARGV[1]) end
-local before, changes = {}, {}
+local before, changes = {}, { edited = '1' }
 for field, value in pairs(session) do
   before[field] = value
   if ARGV[2] == '1' and string.sub(field, 1, #META) == META then changes[field] = false end

@@ -94,23 +94,31 @@ local function change_session(session, changes)
   local before = {}
   for field, value in pairs(session) do before[field] = value end
   if changes then
-    changes.version = session.version + 1
+    changes.version = whole(session.version + 1)
     write(session_key(session.id), session, changes)
     reindex(before, session)
   end
   return { flat(session), before.state, changes and 1 or 0 }
 end
 
+-- Touches an active session of which the client knows the row by its version. nil: that was changed.
+local function touch_known(id, known_version)
+  local at = session_key(id)
+  local version, state, edited, last, user, workspace, surfaces, created = unpack(redis.call(
+    'HMGET', at, 'version', 'state', 'edited', 'lastActivityAt', 'userId', 'workspaceId', 'surfaces', 'createdAt'))
+  if version ~= known_version or state ~= 'active' or edited or tonumber(last) >= now then return nil end
+  redis.call('HSET', at, 'lastActivityAt', stamp, 'version', whole(version + 1))
+  local session = { id = id, userId = user, state = state, workspaceId = workspace, surfaces = surfaces, createdAt = created }
+  local score, member = whole(-now), member_of(session)
+  for _, index in ipairs(found_in(session)) do redis.call('ZADD', index, score, member) end
+  return now
+end
+
 local function touch_session(session)
   local last = math.max(tonumber(session.lastActivityAt), now)
   if session.state == 'active' then
     if last <= tonumber(session.lastActivityAt) then return change_session(session) end
-    -- Every turn does this, and only the scores change.
-    session.lastActivityAt, session.version = whole(last), whole(session.version + 1)
-    redis.call('HSET', session_key(session.id), 'lastActivityAt', session.lastActivityAt, 'version', session.version)
-    local score, member = whole(-last), member_of(session)
-    for _, at in ipairs(found_in(session)) do redis.call('ZADD', at, score, member) end
-    return { flat(session), 'active', 1 }
+    return change_session(session, { lastActivityAt = whole(last) })
   end
   return change_session(session, { state = 'active', stateChangedAt = now, lastActivityAt = last })
 end

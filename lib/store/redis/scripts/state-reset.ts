@@ -22,9 +22,9 @@ local documents = {}
 for i, namespace in ipairs(namespaces) do documents[i] = clear_documents(session_id, namespace) end
 local messages = head ~= '' and remove_messages(session_id) or 0
 
-local lane = read(key('lane', session_id))
+local lane = read_lane(session_id)
 -- Nobody has begun an earlier one where there was no turn.
-if lane and lane.nextPosition then
+if lane.nextPosition then
   begin_epoch(session_id, lane, namespaces, epoch)
   if head ~= '' then
     local version = if_version + 1

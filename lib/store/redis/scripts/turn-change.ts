@@ -21,7 +21,7 @@ redis.call('HSETNX', key('steps', turn.id), turn.waitStep, '{"received":true,"pa
 write(turn_key(turn.id), turn, { status = 'queued', waitSignal = false, waitStep = false, waitUntil = false })
 changed(turn.id)
 local session_id = session_of(turn)
-return { 1, turn_reply(turn), 1, rest_lane(session_id, read(lane_key(session_id))) }
+return { 1, turn_reply(turn), 1, rest_lane(session_id, read_lane(session_id)) }
 `,
 );
 
@@ -38,7 +38,7 @@ if turn.status == 'running' then
   return { 1, turn_reply(turn), 0 }
 end
 local session_id = session_of(turn)
-local lane, ring = read(lane_key(session_id)), 0
+local lane, ring = read_lane(session_id), 0
 stop_turn(turn, turn.status == 'waiting' and mode or 'cancel')
 -- Behind the head nothing changes for the lane; a new head may be due at once.
 if lane.head == turn.id then

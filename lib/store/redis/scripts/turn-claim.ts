@@ -24,7 +24,7 @@ local function is_held_by(lane, claim)
   return lane.leaseUntil ~= nil and lane.holder == claim.holder and not is_lapsed(lane)
 end
 
--- What the client knows is not sent again: its turn, the session, and when its checkpoint was written.
+-- What the client knows is not sent again: its turn, the session, and the checkpoint that was just written. A first attempt has no steps.
 local function claimed_reply(session_id, lane, turn, claim, known)
   local orchestrator = turn.orchestrator
   local needs = claim.needs ~= '' and cjson.decode(claim.needs) or {}
@@ -35,7 +35,7 @@ local function claimed_reply(session_id, lane, turn, claim, known)
     not known.session and redis.call('HGETALL', key('session', session_id)),
     known.checkpoint_of == orchestrator and now or latest_checkpoint(orchestrator, session_id),
     window and read_window(session_id, window) or false,
-    not known.turn and redis.call('HGETALL', key('steps', turn.id)),
+    not known.is_first and redis.call('HGETALL', key('steps', turn.id)),
     documents and live_documents(documents) or false,
     lane.epochs or false,
   }
@@ -53,7 +53,7 @@ local function begin_attempt(session_id, lane, head, claim, known)
       dueAt = false, waitSignal = false, waitStep = false, waitUntil = false,
     })
   else
-    head.status, head.startedAt = 'running', stamp
+    head.status, head.startedAt, known.is_first = 'running', stamp, true
     redis.call('HSET', at, 'status', 'running', 'startedAt', stamp)
     if lane.epochs then redis.call('HSET', at, 'epochs', lane.epochs) end
   end
@@ -69,24 +69,16 @@ local function begin_attempt(session_id, lane, head, claim, known)
   if lane.offers then redis.call('HDEL', lane_key(session_id), 'offers') end
   return claimed_reply(session_id, lane, head, claim, known)
 end
-`;
-
-/** TurnLedger.claim: the head when it is due and nobody holds it with a live lease. */
-export const CLAIM = script(
-  'claim',
-  [CONTENTS, DOCUMENTS, LANE, ATTEMPT],
-  /* lua */ `
-local session_id, claim = ARGV[1], claim_from(2)
 
 -- A turn whose worker was lost gets another attempt unless it was to end anyway, or lapsed too often.
-local function may_go_on(head)
+local function may_go_on(head, max_attempts)
   local mode = end_before_next_attempt(head)
   if mode then
     stop_turn(head, mode)
     return false
   end
   local failures = (head.failures or 0) + 1
-  if failures < claim.max_attempts then
+  if failures < max_attempts then
     head.failures = failures
     return true
   end
@@ -97,18 +89,30 @@ local function may_go_on(head)
   return false
 end
 
-local lane = read(lane_key(session_id))
-local head = lane and lane.head and read_turn(lane.head)
-while head do
-  if is_held_by(lane, claim) then return { 1, claimed_reply(session_id, lane, head, claim, {}) } end
-  local is_free = is_due(head)
-  if lane.leaseUntil then is_free = is_lapsed(lane) end
-  if not is_free or is_paused(session_id, lane) then break end
-  if not lane.leaseUntil or may_go_on(head) then return { 1, begin_attempt(session_id, lane, head, claim, {}) } end
-  drop_head(session_id, lane)
-  rest_lane(session_id, lane)
-  head = lane.head and read_turn(lane.head)
+-- The head when it is due and nobody holds it with a live lease, else false.
+local function claim_lane(session_id, claim)
+  local lane = read_lane(session_id)
+  while lane.head do
+    local head = read_turn(lane.head)
+    if is_held_by(lane, claim) then return claimed_reply(session_id, lane, head, claim, {}) end
+    local is_free = is_due(head)
+    if lane.leaseUntil then is_free = is_lapsed(lane) end
+    if not is_free or is_paused(session_id, lane) then return false end
+    if not lane.leaseUntil or may_go_on(head, claim.max_attempts) then
+      return begin_attempt(session_id, lane, head, claim, {})
+    end
+    drop_head(session_id, lane)
+    rest_lane(session_id, lane)
+  end
+  return false
 end
-return { 1, false }
+`;
+
+/** TurnLedger.claim. ARGV: session, then what claim_from takes. */
+export const CLAIM = script(
+  'claim',
+  [CONTENTS, DOCUMENTS, LANE, ATTEMPT],
+  /* lua */ `
+return { 1, claim_lane(ARGV[1], claim_from(2)) }
 `,
 );

@@ -3,6 +3,8 @@ import { growthOfLanes } from './growth-lanes.js';
 import { growthOfReaders } from './growth-readers.js';
 import { growthOfWorkers } from './growth-workers.js';
 import { growth } from './growth.js';
+import { peerAdk } from './peer-adk.js';
+import { peerDbos } from './peer-dbos.js';
 import { prf01 } from './prf-01.js';
 import { prf02 } from './prf-02.js';
 import { prf03 } from './prf-03.js';
@@ -21,6 +23,7 @@ import { prf13 } from './prf-13.js';
 export const BENCHMARKS: readonly Benchmark[] = [
   prf01,
   prf02,
+  peerDbos,
   prf03,
   prf04,
   prf05,
@@ -29,6 +32,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   prf12,
   prf13,
   prf06,
+  peerAdk,
   prf07,
   prf09,
   prf08,

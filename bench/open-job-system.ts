@@ -1,4 +1,5 @@
 import { openBullmqAndPostgresSaver } from './job-bullmq-langgraph.js';
+import { openDbos } from './job-dbos.js';
 import {
   openOurMariadb,
   openOurPostgres,
@@ -13,6 +14,7 @@ const OPENERS = {
   'ours on PostgreSQL': openOurPostgres,
   'ours on PostgreSQL with BullMQ': openOurPostgresAndBullmq,
   'BullMQ and PostgresSaver': openBullmqAndPostgresSaver,
+  DBOS: openDbos,
   'ours on SQLite': openOurSqlite,
   'p-queue and SqliteSaver': openPQueueAndSqliteSaver,
   'ours on MariaDB': openOurMariadb,

@@ -17,7 +17,7 @@ import { expectSame } from './wrong-answer.error.js';
 
 const NAME = 'stream';
 /** 200 tokens a second. */
-const EVERY_MS = 5;
+export const EVERY_MS = 5;
 const PAGE = 1000;
 
 export interface StreamOptions {
@@ -30,6 +30,13 @@ export interface Tokens {
   readonly count: number;
   /** Otherwise they are made and kept. */
   readonly emit: boolean;
+}
+
+export interface Token {
+  readonly n: number;
+  /** When it was made, by `clock`. */
+  readonly at: number;
+  readonly text: string;
 }
 
 @Module({})
@@ -69,15 +76,15 @@ export class StreamHost {
   async read(turnId: string, readers: number, count: number): Promise<number[]> {
     const lags: number[] = [];
     const read = async (): Promise<void> => {
-      const seen: unknown[] = [];
+      const seen: number[] = [];
       for await (const { type, data } of this.turns.readEvents(turnId)) {
         const now = clock();
         if (type !== 'token') continue;
-        const { n, at } = data as { n: number; at: number };
+        const { n, at } = data as unknown as Token;
         seen.push(n);
         lags.push(now - at);
       }
-      expectSame('tokens that a reader got', seen, numbers(count));
+      expectNumbers('tokens that a reader got', seen, count);
     };
     await Promise.all(Array.from({ length: readers }, read));
     return lags;
@@ -91,11 +98,11 @@ export class StreamHost {
   /** Each token is stored once. @returns how many batches were written since the last time. @throws WrongAnswerError */
   async verify(turnId: string, count: number): Promise<number> {
     const { events } = this.app.get<SessionsAdapter>(SESSIONS_ADAPTER, { strict: false });
-    const stored: unknown[] = [];
+    const stored: number[] = [];
     for (let after = 0; after === stored.length; after += PAGE) {
       stored.push(...(await events.read(turnId, after, PAGE)).map(({ data }) => (data as { n: number }).n));
     }
-    expectSame('tokens that are stored', stored, numbers(count));
+    expectNumbers('tokens that are stored', stored, count);
     const { batches } = this;
     this.batches = 0;
     return batches;
@@ -128,10 +135,15 @@ function makingTokens() {
 }
 
 /** The same in every process of this machine, in milliseconds. */
-function clock(): number {
+export function clock(): number {
   return performance.timeOrigin + performance.now();
 }
 
-function numbers(count: number): number[] {
-  return Array.from({ length: count }, (_, n) => n);
+/** All of them, once, in order. @throws WrongAnswerError */
+export function expectNumbers(what: string, found: readonly number[], count: number): void {
+  expectSame(
+    what,
+    found,
+    Array.from({ length: count }, (_, n) => n),
+  );
 }

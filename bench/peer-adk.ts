@@ -1,0 +1,157 @@
+import { type AdkEvent, type AdkSession, type AdkSessions, loadAdk } from './adk-library.js';
+import { type Benchmark, type Comparison, type Outcome } from './benchmark.js';
+import { Conversation, type Payload } from './conversation.js';
+import { type Contestant, interleave, timed } from './rounds.js';
+import { type Sizes } from './sizes.js';
+import { type Stores } from './stores.js';
+import { words } from './text.js';
+import { expectSame } from './wrong-answer.error.js';
+
+const PAYLOAD: Payload = { checkpointBytes: 5000, messageBytes: 200 };
+/** Events that a turn is shown when it does not ask for all; as many messages as ours is. */
+const WINDOW = 20;
+const APP = 'bench';
+const USER = 'somebody';
+
+export const peerAdk: Benchmark = {
+  id: 'PEER-ADK',
+  title:
+    'How the cost of a turn grows with the history: sessions of the Agent Development Kit, and ours, in one PostgreSQL',
+  stores: ['postgres'],
+  run,
+};
+
+type Measure = 'turn';
+
+/** A session whose turns can be played, and looked at. */
+interface Player {
+  play(turns: number): Promise<unknown>;
+  fill?(turns: number): Promise<void>;
+  verify(): Promise<void>;
+}
+
+async function run(stores: Stores, { rounds, peers, history }: Sizes): Promise<Outcome> {
+  const { adapter } = await stores.with(0);
+  const { DatabaseSessionService } = loadAdk();
+  const service = new DatabaseSessionService(stores.address);
+  const kinds = {
+    'all events': (id: string) => AdkConversation.start(service, `all-${id}`),
+    'the last 20 events': (id: string) => AdkConversation.start(service, `window-${id}`, WINDOW),
+    ours: (id: string) => Conversation.start(adapter, `adk-${id}`, PAYLOAD),
+  };
+  const contestants: Record<string, Contestant<Measure>> = {};
+  for (const [kind, start] of Object.entries<(id: string) => Promise<Player>>(kinds)) {
+    const long = await start('long');
+    await (long.fill?.(history.long) ?? long.play(history.long));
+    let short: Player;
+    let started = 0;
+    contestants[`${kind}, long`] = { run: () => turnsOf(long, peers.turns), verify: () => long.verify() };
+    contestants[`${kind}, short`] = {
+      // Another one every time: after a round it is not short any more.
+      prepare: async () => {
+        started += 1;
+        short = await start(`short-${started}`);
+        await short.play(history.short);
+      },
+      run: () => turnsOf(short, peers.turns),
+      verify: () => short.verify(),
+    };
+  }
+  const measured = await interleave({ rounds, slices: 1 }, contestants);
+  const compare = (kind: string, what: string): Comparison => ({
+    what,
+    unit: 'ms',
+    base: { name: `turn ${history.short}`, rounds: measured[`${kind}, short`].turn },
+    measured: { name: `turn ${history.long.toLocaleString('en')}`, rounds: measured[`${kind}, long`].turn },
+  });
+  return {
+    comparisons: [
+      compare('all events', 'ADK: getSession, two appendEvent'),
+      compare('the last 20 events', 'ADK: the same with numRecentEvents: 20'),
+      compare('ours', 'ours: accept, claim with 20 messages, settle'),
+    ],
+  };
+}
+
+async function turnsOf(player: Player, turns: number): Promise<{ turn: number }> {
+  return { turn: (await timed(() => player.play(turns))) / turns };
+}
+
+/** A turn reads the session, appends what the user says, then the answer with the new state: as the kit's runner does. */
+class AdkConversation implements Player {
+  private turns = 0;
+  private timestamp = Date.now() - 60_000;
+
+  private constructor(
+    private readonly service: AdkSessions,
+    private readonly sessionId: string,
+    private readonly window?: number,
+  ) {}
+
+  static async start(service: AdkSessions, sessionId: string, window?: number): Promise<AdkConversation> {
+    await service.createSession({ appName: APP, userId: USER, sessionId });
+    return new AdkConversation(service, sessionId, window);
+  }
+
+  /** Turns that nothing is read for: history to be. */
+  async fill(turns: number): Promise<void> {
+    const session = await this.read();
+    for (let i = 0; i < turns; i += 1) await this.append(session);
+  }
+
+  async play(turns: number): Promise<void> {
+    for (let i = 0; i < turns; i += 1) await this.turn();
+  }
+
+  async verify(): Promise<void> {
+    const { events, state } = await this.read();
+    expectSame(
+      `events of ${this.sessionId}`,
+      events.map(({ content }) => content.parts[0].text),
+      Array.from({ length: 2 * this.turns }, (_, n) => words(PAYLOAD.messageBytes, n)),
+    );
+    const { orderId, note } = stateAfter(this.turns - 1);
+    expectSame(`state of ${this.sessionId}`, [state.orderId, state.note], [orderId, note]);
+  }
+
+  private async turn(): Promise<void> {
+    const session = await this.read(this.window);
+    const before = Math.min(2 * this.turns, this.window ?? Infinity);
+    if (session.events.length !== before) expectSame(`events of ${this.sessionId}`, session.events.length, before);
+    await this.append(session);
+  }
+
+  private async append(session: AdkSession): Promise<void> {
+    await this.service.appendEvent({ session, event: this.event('user', 2 * this.turns) });
+    const answer = this.event('model', 2 * this.turns + 1, stateAfter(this.turns));
+    await this.service.appendEvent({ session, event: answer });
+    this.turns += 1;
+  }
+
+  private event(role: 'user' | 'model', n: number, stateDelta: Record<string, unknown> = {}): AdkEvent {
+    // Events are in the order of their times, which have whole milliseconds.
+    this.timestamp += 1;
+    return loadAdk().createEvent({
+      invocationId: `${this.sessionId}.${this.turns}`,
+      author: role,
+      timestamp: this.timestamp,
+      content: { role, parts: [{ text: words(PAYLOAD.messageBytes, n) }] },
+      actions: { stateDelta },
+    });
+  }
+
+  private async read(numRecentEvents?: number): Promise<AdkSession> {
+    const session = await this.service.getSession({
+      appName: APP,
+      userId: USER,
+      sessionId: this.sessionId,
+      ...(numRecentEvents === undefined ? {} : { config: { numRecentEvents } }),
+    });
+    expectSame(`whether session ${this.sessionId} is there`, session !== undefined, true);
+    return session!;
+  }
+}
+
+function stateAfter(turn: number): Record<string, unknown> {
+  return { orderId: turn, note: words(PAYLOAD.checkpointBytes, turn) };
+}

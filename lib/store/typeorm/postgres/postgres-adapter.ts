@@ -11,6 +11,7 @@ import { PostgresConversations } from './postgres-conversations.js';
 import { PostgresDatabase } from './postgres-database.js';
 import { asStoreError } from './postgres-errors.js';
 import { PostgresHints } from './postgres-hints.js';
+import { PostgresLaneCalls } from './postgres-lane-calls.js';
 import { PostgresLeases } from './postgres-leases.js';
 import { PostgresSessions } from './postgres-sessions.js';
 import { PostgresState } from './postgres-state.js';
@@ -38,11 +39,12 @@ export class PostgresAdapter {
   static create(given: DataSource | DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
     const adapter = new PostgresAdapter(given, options);
     const { database, hints } = adapter;
+    const laneCalls = new PostgresLaneCalls(database);
     return {
       sessions: new PostgresSessions(database),
-      turns: new PostgresTurns(database, (turnId, turn) => hints.tell(turnId, turn)),
+      turns: new PostgresTurns(database, laneCalls, (turnId, turn) => hints.tell(turnId, turn)),
       hints,
-      events: new PostgresTurnEvents(database),
+      events: new PostgresTurnEvents(database, laneCalls),
       checkpoints: new PostgresCheckpoints(database),
       conversations: new PostgresConversations(database),
       state: new PostgresState(database),

@@ -10,6 +10,14 @@ const RETRY_PAUSE_MS = 5;
 /** Of an operation's time; so PostgreSQL says that it waited in vain, and does not wait on for somebody who is gone. */
 const LOCK_SHARE = 0.9;
 
+/** A call of one of our functions. */
+export interface FunctionCall {
+  /** Its name without prefix, with its version: `accept_v1`. */
+  readonly operation: string;
+  /** Its json. */
+  readonly args: string;
+}
+
 /**
  * Calls our functions: one round trip and one transaction each. A function takes one json and gives one json, in which
  * text that is JSON itself (a state, a message) stands as a string, so that PostgreSQL never looks into it.
@@ -32,19 +40,36 @@ export class PostgresDatabase {
     this.otherIsolation = level !== 'read committed';
   }
 
+  /** By when an operation that begins now must have its answer. */
+  deadline(): Deadline {
+    return new Deadline(this.operationTimeoutMs);
+  }
+
   /** @param operation the function's name without prefix, with its version: `accept_v1` */
   async call<T>(operation: string, args: Readonly<Record<string, unknown>>): Promise<T> {
-    const sql = `SELECT set_config('lock_timeout', $2, true), ${this.place.name(operation)}($1::json) AS result`;
-    const values = [JSON.stringify(args), String(Math.ceil(LOCK_SHARE * this.operationTimeoutMs))];
-    const [{ result }] = await this.retrying((connection, deadline) =>
-      this.inReadCommitted<{ result: T }>(connection, deadline, sql, values),
+    const [result] = await this.callAll([{ operation, args: JSON.stringify(args) }], this.deadline());
+    return result as T;
+  }
+
+  /**
+   * Several calls, one after the other, in one statement: all of them are committed, or none.
+   * @param lockShare of an operation's time: for how long they wait for a lock at most
+   */
+  async callAll(calls: readonly FunctionCall[], deadline: Deadline, lockShare = LOCK_SHARE): Promise<unknown[]> {
+    const columns = calls.map(({ operation }, at) => `${this.place.name(operation)}($${at + 2}::json) AS result${at}`);
+    const sql = `SELECT set_config('lock_timeout', $1, true), ${columns.join(', ')}`;
+    const lockTimeoutMs = String(Math.ceil(lockShare * this.operationTimeoutMs));
+    const values = [lockTimeoutMs, ...calls.map(({ args }) => args)];
+    const [row] = await this.retrying(deadline, (connection) =>
+      this.inReadCommitted<Record<string, unknown>>(connection, deadline, sql, values),
     );
-    return result;
+    return calls.map((_, at) => row[`result${at}`]);
   }
 
   /** A statement that reads, and names tables as `{turn}`. */
   query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
-    return this.retrying((connection, deadline) => connection.query<Row>(deadline, this.place.fill(sql), values));
+    const deadline = this.deadline();
+    return this.retrying(deadline, (connection) => connection.query<Row>(deadline, this.place.fill(sql), values));
   }
 
   /**
@@ -85,8 +110,7 @@ export class PostgresDatabase {
   }
 
   /** What PostgreSQL rolled back to break a deadlock did not happen, and can be sent again. */
-  private async retrying<T>(work: (connection: PostgresConnection, deadline: Deadline) => Promise<T>): Promise<T> {
-    const deadline = new Deadline(this.operationTimeoutMs);
+  private async retrying<T>(deadline: Deadline, work: (connection: PostgresConnection) => Promise<T>): Promise<T> {
     for (let retries = 0; ; retries += 1) {
       try {
         return await this.withConnection(deadline, work);
@@ -99,11 +123,11 @@ export class PostgresDatabase {
 
   private async withConnection<T>(
     deadline: Deadline,
-    work: (connection: PostgresConnection, deadline: Deadline) => Promise<T>,
+    work: (connection: PostgresConnection) => Promise<T>,
   ): Promise<T> {
     const connection = await PostgresConnection.obtain(this.dataSource(), deadline);
     try {
-      return await work(connection, deadline);
+      return await work(connection);
     } finally {
       await connection.release();
     }

@@ -4,9 +4,14 @@ import { DeadlineError } from '../../../common/deadline.js';
 /** serialization_failure and deadlock_detected */
 const ROLLED_BACK = new Set(['40001', '40P01']);
 const READ_ONLY_SQL_TRANSACTION = '25006';
+const LOCK_NOT_AVAILABLE = '55P03';
 
 export function isSerializationFailure(error: unknown): boolean {
   return ROLLED_BACK.has(detailsOf(error).code);
+}
+
+export function isLockTimeout(error: unknown): boolean {
+  return detailsOf(error).code === LOCK_NOT_AVAILABLE;
 }
 
 export function isReadOnly(error: unknown): boolean {

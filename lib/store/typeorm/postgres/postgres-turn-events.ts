@@ -4,12 +4,16 @@ import { type TurnHold } from '../../../turn/turn.store.js';
 import { type TurnEventRow } from '../../embedded/rows.js';
 import { eventsOf } from '../../embedded/turn-events.js';
 import { type PostgresDatabase } from './postgres-database.js';
+import { type PostgresLaneCalls } from './postgres-lane-calls.js';
 import { granted } from './postgres-refusals.js';
 import { type SqlRow, toRow } from './postgres-rows.js';
 
 /** The events of turns in PostgreSQL: one row a batch. */
 export class PostgresTurnEvents implements TurnEventLog {
-  constructor(private readonly db: PostgresDatabase) {}
+  constructor(
+    private readonly db: PostgresDatabase,
+    private readonly laneCalls: PostgresLaneCalls,
+  ) {}
 
   async append(hold: TurnHold, { number, events, restart }: TurnEventBatch, ttlMs: number): Promise<number> {
     const args = {
@@ -22,7 +26,7 @@ export class PostgresTurnEvents implements TurnEventLog {
       restart: JSON.stringify(restart),
       ttl_ms: ttlMs,
     };
-    return granted(await this.db.call<number>('append_events_v1', args));
+    return granted(await this.laneCalls.call<number>('append_events_v1', args));
   }
 
   async read(turnId: string, after: number, limit: number): Promise<TurnEvent[]> {

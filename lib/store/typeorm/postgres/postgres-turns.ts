@@ -37,6 +37,7 @@ import {
 import { type PostgresDatabase } from './postgres-database.js';
 import { appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';
 import { toSessionFromSql } from './postgres-metadata.js';
+import { type LaneArgs, type PostgresLaneCalls } from './postgres-lane-calls.js';
 import { granted } from './postgres-refusals.js';
 import { type SqlRow, toMessageArgs, toCheckpointArgs, toRow } from './postgres-rows.js';
 
@@ -55,6 +56,12 @@ interface Claimed {
   readonly epochs: string | null;
 }
 
+interface Accepted extends ChangedTurn {
+  readonly duplicate: boolean;
+  readonly ring: boolean;
+  readonly claimed: Claimed | null;
+}
+
 interface Settled {
   readonly turn: SqlRow;
   readonly next: Claimed | null;
@@ -71,12 +78,13 @@ export class PostgresTurns implements TurnLedger {
   /** @param changed is told of turns that this process ended or asked to stop, whether or not LISTEN works */
   constructor(
     private readonly db: PostgresDatabase,
+    private readonly laneCalls: PostgresLaneCalls,
     private readonly changed: (turnId: string, turn?: Turn) => void,
   ) {}
 
   async accept(request: AcceptTurn): Promise<AcceptedTurn> {
     const { id, sessionId, orchestrator, version, idempotency } = request;
-    const { turn, ...accepted } = await this.call<ChangedTurn & Omit<AcceptedTurn, 'turn'>>('accept_v1', {
+    const { turn, duplicate, ring, claimed } = await this.inLane<Accepted>('accept_v1', {
       id,
       session_id: sessionId,
       orchestrator,
@@ -90,25 +98,26 @@ export class PostgresTurns implements TurnLedger {
       max_queued: request.maxQueued,
       max_lifetime_ms: request.maxSessionLifetimeMs,
       foreign_session: request.foreignSession ?? false,
+      claim: request.claim && claimArgs(request.claim),
     });
-    return { turn: turnOf(turn), ...accepted };
+    return { turn: turnOf(turn), duplicate, ring, ...(claimed ? { claimed: toClaimedTurn(claimed) } : {}) };
   }
 
   async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
     const args = { session_id: sessionId, request: claimArgs(request) };
-    const claimed = await this.call<Claimed | null>('claim_v1', args);
+    const claimed = await this.inLane<Claimed | null>('claim_v1', args);
     return claimed && toClaimedTurn(claimed);
   }
 
   async renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
     const args = { ...holdArgs(hold), lease_ms: leaseMs };
-    const { cancel_mode: cancelMode } = await this.call<{ cancel_mode: CancelMode | null }>('renew_v1', args);
+    const { cancel_mode: cancelMode } = await this.inLane<{ cancel_mode: CancelMode | null }>('renew_v1', args);
     return cancelMode === null ? {} : { cancelMode };
   }
 
   async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
     const { status, reply, error, report, messages, checkpoint, keepCheckpoints, stateChanges = [] } = settlement;
-    const settled = await this.call<Settled>('settle_v1', {
+    const settled = await this.inLane<Settled>('settle_v1', {
       ...holdArgs(hold),
       status,
       reply: JSON.stringify(reply),
@@ -145,7 +154,7 @@ export class PostgresTurns implements TurnLedger {
     { signal, step, timeoutMs }: TurnWait,
   ): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
     const args = { ...holdArgs(hold), signal, step: JSON.stringify(step), timeout_ms: timeoutMs };
-    const { turn, payload } = await this.call<ChangedTurn & { payload?: string }>('wait_v1', args);
+    const { turn, payload } = await this.inLane<ChangedTurn & { payload?: string }>('wait_v1', args);
     if (payload === undefined) return { turn: turnOf(turn) };
     return { turn: turnOf(turn), received: { payload: JSON.parse(payload) as JsonValue } };
   }
@@ -167,7 +176,7 @@ export class PostgresTurns implements TurnLedger {
   async saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep> {
     const { value, ...key } = step;
     const args = { ...holdArgs(hold), step: key, value: JSON.stringify(value) };
-    const stored = await this.call<{ value: string }>('save_step_v1', args);
+    const stored = await this.inLane<{ value: string }>('save_step_v1', args);
     return { ...step, value: JSON.parse(stored.value) as JsonValue };
   }
 
@@ -230,9 +239,14 @@ export class PostgresTurns implements TurnLedger {
     return this.call('purge_settled_v1', { older_than_ms: olderThanMs, max_turns: limit });
   }
 
-  private async change(operation: string, args: Readonly<Record<string, unknown>>): Promise<Turn> {
-    const { turn } = await this.call<ChangedTurn>(operation, args);
+  private async change(operation: string, args: LaneArgs): Promise<Turn> {
+    const { turn } = await this.inLane<ChangedTurn>(operation, args);
     return turnOf(turn);
+  }
+
+  /** What is short, and works in one session's lane alone. */
+  private async inLane<T>(operation: string, args: LaneArgs): Promise<T> {
+    return granted(await this.laneCalls.call<T>(operation, args));
   }
 
   private async call<T>(operation: string, args: Readonly<Record<string, unknown>>): Promise<T> {
@@ -240,7 +254,7 @@ export class PostgresTurns implements TurnLedger {
   }
 }
 
-function holdArgs({ sessionId, turnId, fence }: TurnHold): Record<string, unknown> {
+function holdArgs({ sessionId, turnId, fence }: TurnHold): LaneArgs {
   return { session_id: sessionId, turn_id: turnId, fence };
 }
 

@@ -1,4 +1,4 @@
-/** TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn. */
+/** TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn and its claim. */
 export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
   // Why a session takes no turns; NULL when it does. An erased one is not there either.
   `CREATE FUNCTION {session_refusal_v1}(of_session text, max_lifetime bigint, at bigint) RETURNS json
@@ -83,11 +83,12 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
     head {turn};
     forgotten text;
     refusal json;
+    claimed json;
     at bigint;
     ring boolean := false;
   BEGIN
     SELECT * INTO asked FROM json_to_record(args)
-      AS a(when_busy text, max_queued bigint, ttl_ms bigint, max_lifetime_ms bigint, foreign_session boolean);
+      AS a(when_busy text, max_queued bigint, ttl_ms bigint, max_lifetime_ms bigint, foreign_session boolean, claim json);
     -- Other sessions have a lane since they were created.
     IF asked.foreign_session AND NOT {open_lane_v1}(given.session_id) THEN
       RETURN json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', given.session_id);
@@ -107,7 +108,13 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
       END IF;
     END IF;
     IF known.id IS NOT NULL THEN
-      RETURN json_build_object('turn', row_to_json(known), 'duplicate', true, 'ring', known.status = 'queued');
+      -- Whoever claimed it when it was accepted may not have heard of that.
+      IF asked.claim IS NOT NULL AND lane.running_turn = known.id AND lane.holder = asked.claim ->> 'holder'
+          AND lane.lease_until > at THEN
+        claimed := {claimed_v1}(lane, known, asked.claim);
+      END IF;
+      RETURN json_build_object('turn', row_to_json(known), 'duplicate', true, 'ring', known.status = 'queued',
+        'claimed', claimed);
     END IF;
 
     -- A session that has come since has no lane here yet: it was not there when this began.
@@ -142,12 +149,14 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
     INSERT INTO {turn} SELECT given.*;
     lane.next_position := lane.next_position + 1;
     lane.depth := lane.depth + 1;
-    IF lane.running_turn IS NULL AND head.id IS DISTINCT FROM ({head_v1}(given.session_id)).id THEN
+    IF asked.claim IS NOT NULL AND lane.depth = 1 AND NOT {is_paused_v1}(lane) THEN
+      claimed := {give_v1}(lane, given, asked.claim, at);
+    ELSIF lane.running_turn IS NULL AND head.id IS DISTINCT FROM ({head_v1}(given.session_id)).id THEN
       ring := {rest_lane_v1}(lane, at);
     ELSE
       -- Behind a head that keeps its place the lane is visited, or will be.
       UPDATE {lane} SET next_position = lane.next_position, depth = lane.depth WHERE session_id = given.session_id;
     END IF;
-    RETURN json_build_object('turn', row_to_json(given), 'duplicate', false, 'ring', ring);
+    RETURN json_build_object('turn', row_to_json(given), 'duplicate', false, 'ring', ring, 'claimed', claimed);
   END $$`,
 ];

@@ -38,6 +38,7 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
     RETURN {end_turn_v1}(head, 'failed', at);
   END $$`,
 
+  // The caller may have counted depth and next_position.
   `CREATE FUNCTION {give_v1}(lane {lane}, head {turn}, request json, at bigint) RETURNS json LANGUAGE plpgsql AS $$
   DECLARE
     lease_end bigint := at + (request ->> 'lease_ms')::bigint;
@@ -50,7 +51,7 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
       due_at = NULL, wait_signal = NULL, wait_step = NULL, wait_until = NULL
     WHERE id = head.id RETURNING * INTO head;
     UPDATE {lane} SET
-      fence = next_fence, running_turn = head.id, holder = request ->> 'holder',
+      next_position = lane.next_position, depth = lane.depth, fence = next_fence, running_turn = head.id, holder = request ->> 'holder',
       lease_until = lease_end, attention_at = lease_end, offers = 0
     WHERE session_id = lane.session_id RETURNING * INTO lane;
     RETURN {claimed_v1}(lane, head, request);

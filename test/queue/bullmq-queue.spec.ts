@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { BullModule, getQueueToken } from '@nestjs/bullmq';
 import { type Queue } from 'bullmq';
@@ -10,7 +11,7 @@ import { describeBullmqServers, ringsOn } from '../support/bullmq.js';
 import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { portOfNobody } from '../support/port-of-nobody.js';
-import { startApplication } from '../support/running-application.js';
+import { gate, startApplication } from '../support/running-application.js';
 import { describeRedis, REDIS } from '../support/servers.js';
 
 describeBullmqServers('BullMQ', (server) => {
@@ -58,6 +59,120 @@ describeBullmqServers('BullMQ', (server) => {
     await eventually(() => done === 12);
 
     expect(most).toBe(3);
+  });
+
+  it('TRN-21 never runs more than its concurrency, of visits that were rung for and those that were not', async () => {
+    const queue = bullmqQueue({ ...ringsOn(server), concurrency: 3 });
+    opened.push(queue);
+    let running = 0;
+    let most = 0;
+    let rung = 0;
+    let kept = 0;
+    const visit = async (): Promise<void> => {
+      most = Math.max(most, (running += 1));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      running -= 1;
+    };
+    await queue.process(async () => {
+      await visit();
+      rung += 1;
+    });
+    await eventually(async () => {
+      for (let n = 0; n < 4; n += 1) {
+        queue.reserve(`kept ${n}`)?.visit(async () => {
+          await visit();
+          kept += 1;
+        });
+      }
+      if (kept > 0 && rung < 60) await queue.ring(`rung ${rung}`);
+      return kept >= 60 && rung >= 60;
+    });
+
+    expect(most).toBe(3);
+  });
+
+  it('TRN-04 who never has to ring does not hold back what others rang for', async () => {
+    const same = ringsOn(server);
+    const [api, busy] = [bullmqQueue(same), bullmqQueue({ ...same, concurrency: 1 })];
+    opened.push(api, busy);
+    const heard: string[] = [];
+    await busy.process(async (id) => void heard.push(id));
+    let kept = 0;
+    let stop = false;
+    const again = (): void => {
+      const place = stop ? null : busy.reserve('busy');
+      place?.visit(async () => {
+        kept += 1;
+        await new Promise(setImmediate);
+        again();
+      });
+      if (!place && !stop) setImmediate(again);
+    };
+    again();
+    try {
+      await eventually(() => kept > 10);
+      for (let n = 0; n < 10; n += 1) await api.ring(`s-${n}`);
+      await eventually(() => heard.length === 10);
+      const before = kept;
+      await eventually(() => kept > before + 10);
+    } finally {
+      stop = true;
+    }
+  });
+
+  it('TRN-21 a ring that finds no room where it was heard goes to another process', async () => {
+    const same = ringsOn(server);
+    const [full, other] = [bullmqQueue({ ...same, concurrency: 1 }), bullmqQueue(same)];
+    opened.push(full, other);
+    const heard: string[] = [];
+    await full.process(async (id) => void heard.push(`full ${id}`));
+    const { pass, open } = gate();
+    await eventually(() => {
+      const place = full.reserve('long');
+      place?.visit(() => pass());
+      return place !== null;
+    });
+    await full.ring('s');
+    await other.process(async (id) => void heard.push(`other ${id}`));
+
+    await eventually(() => heard.length === 1);
+    expect(heard).toEqual(['other s']);
+    open();
+  });
+
+  it('TRN-14 close waits for a visit that nobody rang for', async () => {
+    const [queue] = processes(1);
+    await queue.process(async () => {});
+    const { pass, open } = gate();
+    await eventually(() => {
+      const place = queue.reserve('long');
+      place?.visit(() => pass());
+      return place !== null;
+    });
+    let closed = false;
+    const closing = queue.close().then(() => (closed = true));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(closed).toBe(false);
+    expect(queue.reserve('late')).toBeNull();
+    open();
+    await closing;
+  });
+
+  it('PRF-05 TRN-21 turns that find their lane idle leave BullMQ alone', async () => {
+    const queue = bullmqQueue(ringsOn(server));
+    const ring = jest.spyOn(queue, 'ring');
+    const { turns, session, handle } = await startApplication({ turns: { queue }, orchestrators: [Echo] });
+    const sessionId = await session();
+    // Until BullMQ has said once that nothing waits.
+    await eventually(async () => {
+      ring.mockClear();
+      await handle(Echo).execute('hello', { sessionId });
+      return ring.mock.calls.length === 0;
+    });
+    for (let n = 0; n < 10; n += 1) await handle(Echo).execute('hello', { sessionId });
+
+    expect(ring).not.toHaveBeenCalled();
+    expect(await turns.list({ sessionId, status: 'awaiting-input' })).not.toHaveLength(0);
   });
 
   it('TRN-21 leaves no job when there is nothing to do any more', async () => {

@@ -114,6 +114,81 @@ describe('InProcessQueue', () => {
     expect(visits).toEqual(['runs']);
   });
 
+  it('TRN-20 keeps room for a visit without a ring, which counts like one that was rung for', async () => {
+    const { queue, visits, running, visit } = await visited(2, (sessionId) => gates.get(sessionId)?.pass());
+    const gates = new Map(['kept', 'rung', 'waits'].map((sessionId) => [sessionId, gate()]));
+    const kept = queue.reserve('kept');
+    await queue.ring('rung');
+    await queue.ring('waits');
+    await nextRound();
+    expect(visits).toEqual(['rung']);
+    expect(queue.reserve('no room')).toBeNull();
+
+    kept?.visit(() => visit('kept'));
+    await eventually(() => running.has('kept'));
+    gates.get('kept')?.open();
+    await eventually(() => running.has('waits'));
+    expect([...running]).toEqual(['rung', 'waits']);
+    for (const { open } of gates.values()) open();
+  });
+
+  it('TRN-20 gives room back that is left', async () => {
+    const { queue, visits } = await visited(1);
+    for (let n = 0; n < 3; n += 1) {
+      queue.reserve('left')?.leave();
+      await queue.ring(`rung ${n}`);
+      await eventually(() => visits.length === n + 1);
+      await nextRound();
+    }
+    expect(visits).toEqual(['rung 0', 'rung 1', 'rung 2']);
+  });
+
+  it('TRN-20 keeps no room before somebody processes, nor while it is paused', async () => {
+    const queue = new InProcessQueue(1);
+    expect(queue.reserve('a')).toBeNull();
+    await queue.process(async () => {});
+    await queue.pause();
+    expect(queue.reserve('a')).toBeNull();
+    await queue.resume();
+    expect(queue.reserve('a')).not.toBeNull();
+  });
+
+  it('TRN-20 the visit of a session goes on with what comes while it ends, unless somebody else waits', async () => {
+    const { queue, visits, visit } = await visited(1);
+    const ending = queue.reserve('a');
+    ending?.visit(async () => {
+      await visit('a');
+      const following = queue.reserve('a');
+      expect(queue.reserve('a')).toBeNull();
+      await queue.ring('b');
+      expect(queue.reserve('a')).toBeNull();
+      following?.visit(() => visit('a again'));
+    });
+    await eventually(() => visits.length === 3);
+    expect(visits).toEqual(['a', 'a again', 'b']);
+  });
+
+  it('TRN-20 a visit may be kept on again after it was left', async () => {
+    const { queue, visits, visit } = await visited(1);
+    queue.reserve('a')?.visit(async () => {
+      for (let n = 0; n < 3; n += 1) queue.reserve('a')?.leave();
+      queue.reserve('a')?.visit(() => visit('a'));
+    });
+    await eventually(() => visits.length === 1);
+  });
+
+  it('TRN-14 close waits for visits that have room and have not begun', async () => {
+    const { queue, visits, visit } = await visited(1);
+    const kept = queue.reserve('kept');
+    let closed = false;
+    const closing = queue.close().then(() => (closed = true));
+    await delay(5);
+    expect(closed).toBe(false);
+    kept?.visit(() => visit('kept'));
+    await closing;
+    expect(visits).toEqual(['kept']);
+  });
+
   it('TRN-20 a handler that throws harms nothing', async () => {
     const { queue, visits } = await visited(1, (sessionId) => {
       if (sessionId === 'bad') throw new Error('as asked');
@@ -132,7 +207,7 @@ describe('InProcessQueue', () => {
           let clock = 0;
           const rungAt = new Map<string, number>();
           const visitedAt = new Map<string, number>();
-          const { queue, running, close } = await visited(concurrency, async (sessionId, visits) => {
+          const { queue, running, visit, close } = await visited(concurrency, async (sessionId, visits) => {
             visitedAt.set(sessionId, (clock += 1));
             await rounds(visits.length % 4);
             if (visits.length % 5 === 0) throw new Error('as asked');
@@ -144,7 +219,10 @@ describe('InProcessQueue', () => {
               rungAt.set(sessionId, (clock += 1));
               await queue.ring(sessionId, kind === 'later' ? 1 : 0);
             }
+            const place = kind === 'visit' || kind === 'leave' ? queue.reserve(sessionId) : null;
             await rounds(wait);
+            if (kind === 'visit') place?.visit(() => visit(sessionId));
+            else place?.leave();
           }
           await queue.resume();
           await eventually(() =>
@@ -159,7 +237,7 @@ describe('InProcessQueue', () => {
 });
 
 const action = fc.record({
-  kind: fc.constantFrom('ring', 'ring', 'ring', 'later', 'pause', 'resume'),
+  kind: fc.constantFrom('ring', 'ring', 'ring', 'later', 'visit', 'visit', 'leave', 'pause', 'resume'),
   sessionId: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
   wait: fc.nat(2),
 });
@@ -173,7 +251,7 @@ async function visited(
   const visits: string[] = [];
   const running = new Set<string>();
   const broken: string[] = [];
-  await queue.process(async (sessionId) => {
+  const visit = async (sessionId: string): Promise<void> => {
     if (running.has(sessionId)) broken.push(`${sessionId} is visited twice at once`);
     if (running.size >= concurrency) broken.push(`${running.size + 1} visits at once`);
     running.add(sessionId);
@@ -183,13 +261,14 @@ async function visited(
     } finally {
       running.delete(sessionId);
     }
-  });
+  };
+  await queue.process(visit);
   const close = async (): Promise<void> => {
     await queue.close();
     expect(broken).toEqual([]);
   };
   opened.push(close);
-  return { queue, visits, running, close };
+  return { queue, visits, running, visit, close };
 }
 
 async function rounds(count: number): Promise<void> {

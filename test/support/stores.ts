@@ -27,7 +27,7 @@ export interface TestStore {
 }
 
 /** Those whose accept claims, when it can. */
-const CLAIMS_ON_ACCEPT = ['memory', 'sqlite', 'mariadb', 'redis'];
+export const CLAIMS_ON_ACCEPT: readonly string[] = ['memory', 'sqlite', 'mariadb', 'redis'];
 
 /** Stores that need no server. */
 export const EMBEDDED_STORES: readonly TestStore[] = [

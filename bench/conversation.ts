@@ -50,9 +50,10 @@ export class Conversation {
     return new Conversation(adapter, sessionId, 0, 0, payload);
   }
 
-  async accept(): Promise<void> {
+  /** @param claim too, if the lane is idle. @returns `null` when it was not claimed */
+  async accept(claim = false): Promise<TurnHold | null> {
     const index = this.turns + this.open;
-    const { turn } = await this.adapter.turns.accept({
+    const { turn, claimed } = await this.adapter.turns.accept({
       id: this.turnId(index),
       sessionId: this.sessionId,
       orchestrator: ORCHESTRATOR,
@@ -61,10 +62,12 @@ export class Conversation {
       attributes: {},
       whenBusy: 'enqueue',
       maxQueued: 100,
+      ...(claim ? { claim: claimRequest(this.turnId(index)) } : {}),
     });
     this.open += 1;
     this.accepted.push(turn.id);
     expectSame(`position of turn ${turn.id}`, turn.position, index + 1);
+    return claimed ? this.checkClaim(claimed) : null;
   }
 
   async claimAndSettle(): Promise<void> {

@@ -1,3 +1,4 @@
+import { type TurnHold } from 'nestjs-agent-sessions';
 import { Arena } from './arena.js';
 import { type Benchmark, type Comparison, type Fact, type Outcome } from './benchmark.js';
 import { Conversation, type Payload } from './conversation.js';
@@ -13,7 +14,13 @@ const SCRIPT_CALLS = 5;
 const CONCURRENCY = 16;
 const AT_ONCE = 64;
 
-const OPERATIONS = ['accept', 'claim with all it needs', 'settle', 'settle that hands over the next turn'] as const;
+const OPERATIONS = [
+  'accept',
+  'claim with all it needs',
+  'settle',
+  'settle that hands over the next turn',
+  'accept and claim, when the lane is idle',
+] as const;
 type Operation = (typeof OPERATIONS)[number];
 type Counts = Record<Operation, number[]>;
 
@@ -45,7 +52,7 @@ async function run({ name, address }: Stores, sizes: Sizes): Promise<Outcome> {
   }
 }
 
-/** Two turns of a session, again and again: the first is claimed, the second handed over. */
+/** Turns of a session, again and again: one is claimed, the next handed over, the third claimed where it is accepted. */
 async function countOperations(store: CountedStore, rounds: number): Promise<Counts> {
   const conversation = await Conversation.start(store.adapter, 'counted', PAYLOAD);
   const counts = Object.fromEntries(OPERATIONS.map((operation) => [operation, [] as number[]])) as Counts;
@@ -66,6 +73,8 @@ async function countOperations(store: CountedStore, rounds: number): Promise<Cou
     const first = await counting('claim with all it needs', () => conversation.claim());
     const second = await counting('settle that hands over the next turn', () => conversation.settle(first));
     await counting('settle', () => conversation.settle(second!));
+    const both = async (): Promise<TurnHold> => (await conversation.accept(true)) ?? conversation.claim();
+    await conversation.settle(await counting('accept and claim, when the lane is idle', both));
   }
   await conversation.verify();
   return counts;

@@ -85,7 +85,7 @@ export const FULL: Sizes = {
     readers: [1, 10, 30, 100, 300],
     tokens: 400,
     workers: [1, 2, 4],
-    callers: { count: 128, turns: 20 },
+    callers: { count: 128, turns: 10 },
   },
 };
 

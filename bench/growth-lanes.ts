@@ -41,8 +41,10 @@ async function run(stores: Stores, { rounds, growth: { lanes } }: Sizes): Promis
 /** Every session of the store has a turn that waits, always: where one settles, the next one comes. */
 async function withWork({ adapter: { turns } }: FilledStore, lanes: number): Promise<Contestant<Measure>> {
   let accepted = 0;
+  let acceptedAt = 0;
   const accept = async (sessionId: string): Promise<void> => {
     accepted += 1;
+    acceptedAt = performance.now();
     const { duplicate } = await turns.accept({
       id: `waiting-${lanes}-${accepted}`,
       sessionId,
@@ -69,7 +71,7 @@ async function withWork({ adapter: { turns } }: FilledStore, lanes: number): Pro
     await Promise.all(Array.from({ length }, (_, i) => accept(idOf(from + i))));
   }
   return {
-    prepare: () => delay(1.1 * GRACE_MS),
+    prepare: () => delay(Math.max(0, acceptedAt + 1.1 * GRACE_MS - performance.now())),
     run: async () => {
       const cost: Record<Measure, number> = { due: 0, claim: 0, settle: 0, accept: 0 };
       let due: string[] = [];

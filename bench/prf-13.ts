@@ -9,8 +9,6 @@ import { type Stores } from './stores.js';
 
 const PROGRAM = fileURLToPath(new URL('./start-program.js', import.meta.url));
 const AT_MOST_MS = 150;
-/** Of each kind in a round. */
-const STARTS = 5;
 
 export const prf13: Benchmark = {
   id: 'PRF-13',
@@ -20,9 +18,9 @@ export const prf13: Benchmark = {
   run,
 };
 
-async function run(_: Stores, { rounds }: Sizes): Promise<Outcome> {
+async function run(_: Stores, { rounds, starts }: Sizes): Promise<Outcome> {
   const { empty, sessions } = await interleave(
-    { rounds, slices: STARTS },
+    { rounds, slices: starts },
     { empty: { run: () => start('empty') }, sessions: { run: () => start('sessions') } },
   );
   const added = sessions.create.map((ms, round) => ms - empty.create[round]);

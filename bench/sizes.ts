@@ -35,6 +35,8 @@ export interface Sizes {
   readonly jobs: Readonly<Record<1 | 8 | 32, number>>;
   /** Of each session in a round, where peers are only told of. */
   readonly peers: { readonly sessions: number; readonly turns: number };
+  /** New processes of each kind in a round. */
+  readonly starts: number;
   readonly streams: { readonly readers: number; readonly tokens: number };
   /** Turns of every kind in every session, again and again. */
   readonly memory: {
@@ -73,6 +75,7 @@ export const FULL: Sizes = {
   lanes: { sessions: 1000, turns: 10, idle: { sessions: 100, turns: 10 }, unfair: { hot: 1000, others: 100 } },
   jobs: { 1: 300, 8: 100, 32: 50 },
   peers: { sessions: 32, turns: 20 },
+  starts: 5,
   streams: { readers: 100, tokens: 2000 },
   memory: { sessions: 1000, samples: 10, warmUp: 1 },
   growth: {
@@ -100,6 +103,7 @@ export const QUICK: Sizes = {
   lanes: { sessions: 20, turns: 5, idle: { sessions: 5, turns: 4 }, unfair: { hot: 50, others: 10 } },
   jobs: { 1: 20, 8: 10, 32: 5 },
   peers: { sessions: 4, turns: 3 },
+  starts: 1,
   streams: { readers: 5, tokens: 100 },
   memory: { sessions: 20, samples: 4, warmUp: 1 },
   growth: {

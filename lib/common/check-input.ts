@@ -3,6 +3,7 @@ import { isName, NAME_RULE } from './ids.js';
 import { problemOf } from './input-problem.js';
 import { isPlainObject } from './json.js';
 import { InvalidInputError } from './sessions.error.js';
+import { addValueRule, isCertainlyValid } from './value-rules.js';
 
 const UNKNOWN_KEY = 'is not a known key.';
 
@@ -41,17 +42,25 @@ export function validateInput<T extends object>(
   }
   // Shallow on purpose: stores, functions and the application's JSON must arrive as they are.
   const value = Object.assign(new type(), input);
+  if (isCertainlyValid(type, value)) return { value };
   const errors = validateSync(value, { whitelist: true, forbidNonWhitelisted: true, forbidUnknownValues: false });
   const [error] = errors;
   return error ? { problem: toProblem(error, path) } : { value };
 }
 
 /** The property may be left out; `null` is not "left out". */
-export const Optional = (): PropertyDecorator => ValidateIf((_, value: unknown) => value !== undefined);
+export const Optional = (): PropertyDecorator => (prototype, key) => {
+  ValidateIf((_, value: unknown) => value !== undefined)(prototype, key);
+  addValueRule(prototype, { key: String(key), allows: null });
+};
 
 /** A rule with the sentence that says what is allowed. */
-export const Must = (validate: (value: unknown) => boolean, rule: string): PropertyDecorator =>
-  ValidateBy({ name: rule, validator: { validate, defaultMessage: () => rule } });
+export const Must =
+  (allows: (value: unknown) => boolean, rule: string): PropertyDecorator =>
+  (prototype, key) => {
+    ValidateBy({ name: rule, validator: { validate: allows, defaultMessage: () => rule } })(prototype, key);
+    addValueRule(prototype, { key: String(key), allows });
+  };
 
 /** An opaque name, see `isName`. */
 export const MustBeName = (): PropertyDecorator => Must(isName, NAME_RULE);

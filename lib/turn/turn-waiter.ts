@@ -44,7 +44,11 @@ export class TurnWaiter {
 
   forget(turnId: string): void {
     const watch = this.watches.get(turnId);
-    if (watch?.waiting.size === 0) this.watches.delete(turnId);
+    if (watch?.waiting.size === 0) {
+      // The map's former tables may hold the watch for a while, see RunningAttempts: the turn goes at once.
+      watch.ended = null;
+      this.watches.delete(turnId);
+    }
     if (this.watches.size > 0) return;
     this.unsubscribe?.();
     this.unsubscribe = null;

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { Allow } from 'class-validator';
+import { jest } from '@jest/globals';
+import { Allow, getMetadataStorage, IsString } from 'class-validator';
 import { InvalidInputError } from 'nestjs-agent-sessions';
 import {
   checkInput,
@@ -31,6 +32,17 @@ class Booking {
   extra?: unknown;
 }
 
+class LateBooking extends Booking {
+  @IsString()
+  code!: string;
+}
+
+class LongBooking extends Booking {
+  @Optional()
+  @MustBeInteger(1, 90)
+  override nights?: number;
+}
+
 const check = (input: unknown): Booking => checkInput(Booking, input, 'booking');
 
 describe('checkInput', () => {
@@ -54,6 +66,28 @@ describe('checkInput', () => {
     });
     expect(problemOf({ guest: null })).toMatchObject({ path: 'booking.guest' });
     expect(problemOf({})).toMatchObject({ path: 'booking.guest' });
+  });
+
+  it('SES-04 keeps rules of class-validator beside its own, and those of a class that has a property again', () => {
+    const late = checkInput(LateBooking, { guest: 'ann', code: 'x7' }, 'booking');
+    expect(late).toBeInstanceOf(LateBooking);
+    expect(validateInput(LateBooking, { guest: 'ann', code: 7 }, 'booking')).toMatchObject({
+      problem: { path: 'booking.code' },
+    });
+    expect(checkInput(LongBooking, { guest: 'ann', nights: 60 }, 'booking').nights).toBe(60);
+    for (const nights of [91, null]) {
+      const problem = { path: 'booking.nights', value: nights, rule: 'must be an integer from 1 to 90.' };
+      expect(validateInput(LongBooking, { guest: 'ann', nights }, 'booking')).toEqual({ problem });
+    }
+  });
+
+  it('SES-04 asks class-validator only of what may be wrong', () => {
+    const asked = jest.spyOn(getMetadataStorage(), 'getTargetValidationMetadatas');
+    for (const nights of [1, undefined, 30]) check({ guest: 'ann', nights, extra: null });
+    expect(asked.mock.calls.length).toBeLessThan(2);
+    expect(problemOf({ guest: 'ann', nights: 31 })).toMatchObject({ path: 'booking.nights' });
+    expect(asked).toHaveBeenCalled();
+    asked.mockRestore();
   });
 
   it('SES-04 refuses every key that is not known', () => {

@@ -75,20 +75,23 @@ describeRedis('what the Redis store asks for', () => {
     expect(byClients).toHaveLength(4);
   });
 
-  it('SES-15 a settle gives a session as it is, also when that was written past its version while the turn ran', async () => {
+  it.each([
+    ['changed', (since: string) => sessions.mergeMetadata('s', { since }, 1000)],
+    ['written past its version', (since: string) => sessions.update('s', { metadata: { since } })],
+  ])('SES-15 a settle gives a session as it is, also one that was %s while the turn ran', async (_, change) => {
     await create('s');
-    const names = ['first', 'second', 'third'];
-    for (const id of names) await store.turns.accept(turnRequest(id));
+    const ids = ['first', 'second', 'third', 'fourth'];
+    for (const id of ids) await store.turns.accept(turnRequest(id));
     let claimed = await store.turns.claim('s', claimRequest('first'));
-    for (const id of names.slice(1)) {
-      await sessions.update('s', { metadata: { since: id } });
-      const { hold } = claimed as ClaimedTurn;
-      const settled = await store.turns.settle(hold, SETTLEMENT, claimRequest(id));
+    for (const id of ids.slice(1)) {
+      if (id !== 'second') await change(id);
+      const settled = await store.turns.settle((claimed as ClaimedTurn).hold, SETTLEMENT, claimRequest(id));
 
       expect(settled.sessionChange?.session).toEqual(await sessions.fetchById('s'));
-      expect(settled.next?.session).toMatchObject({ metadata: { since: id } });
+      expect(settled.next?.session).toEqual(settled.sessionChange?.session);
       claimed = settled.next;
     }
+    expect(claimed?.session?.metadata).toMatchObject({ since: 'fourth' });
   });
 
   it('PRF-05 a settle reads what it knows of neither its turn nor its session', async () => {
@@ -126,6 +129,15 @@ describeRedis('what the Redis store asks for', () => {
     await eventually(async () => (await store.turns.due(10)).includes('s'));
     expect(Date.now()).toBeGreaterThanOrEqual(until);
     expect(next?.turn.id).toBe('second');
+  });
+
+  it('TRN-08 a lane that goes on under a shorter lease is offered when that ends', async () => {
+    await create('s');
+    for (const id of ['first', 'second']) await store.turns.accept(turnRequest(id));
+    const first = (await store.turns.claim('s', claimRequest('first', { leaseMs: 600_000 }))) as ClaimedTurn;
+    await store.turns.settle(first.hold, SETTLEMENT, claimRequest('second', { leaseMs: 100 }));
+
+    await eventually(async () => (await store.turns.due(10)).includes('s'));
   });
 
   it('PRF-05 a turn that names no documents looks at none', async () => {

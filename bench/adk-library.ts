@@ -8,6 +8,8 @@ export interface Adk {
 }
 
 export interface AdkSessions {
+  /** Its own, which it never closes. */
+  readonly orm?: { close(): Promise<void> };
   createSession(session: AdkKey): Promise<AdkSession>;
   getSession(
     session: AdkKey & { readonly config?: { readonly numRecentEvents: number } },

@@ -3,6 +3,7 @@ import { type Benchmark, type Comparison, type Outcome } from './benchmark.js';
 import { Conversation, type Payload } from './conversation.js';
 import { type Contestant, interleave, timed } from './rounds.js';
 import { type Sizes } from './sizes.js';
+import { type OpenStore } from './store-server.js';
 import { type Stores } from './stores.js';
 import { words } from './text.js';
 import { expectSame } from './wrong-answer.error.js';
@@ -10,6 +11,8 @@ import { expectSame } from './wrong-answer.error.js';
 const PAYLOAD: Payload = { checkpointBytes: 5000, messageBytes: 200 };
 /** Events that a turn is shown when it does not ask for all; as many messages as ours is. */
 const WINDOW = 20;
+/** Of a round. */
+const SLICES = 5;
 const APP = 'bench';
 const USER = 'somebody';
 
@@ -30,14 +33,26 @@ interface Player {
   verify(): Promise<void>;
 }
 
-async function run(stores: Stores, { rounds, peers, history }: Sizes): Promise<Outcome> {
-  const { adapter } = await stores.with(0);
-  const { DatabaseSessionService } = loadAdk();
-  const service = new DatabaseSessionService(stores.address);
+async function run(stores: Stores, sizes: Sizes): Promise<Outcome> {
+  const service = new (loadAdk().DatabaseSessionService)(stores.address);
+  try {
+    return await compareWith(service, await stores.with(0), sizes);
+  } finally {
+    // It has no way to be closed, and what it leaves open would keep the process.
+    await service.orm?.close();
+  }
+}
+
+async function compareWith(
+  service: AdkSessions,
+  store: OpenStore,
+  { rounds, peers, history }: Sizes,
+): Promise<Outcome> {
+  const turns = Math.ceil(peers.turns / SLICES);
   const kinds = {
     'all events': (id: string) => AdkConversation.start(service, `all-${id}`),
     'the last 20 events': (id: string) => AdkConversation.start(service, `window-${id}`, WINDOW),
-    ours: (id: string) => Conversation.start(adapter, `adk-${id}`, PAYLOAD),
+    ours: (id: string) => Conversation.start(store.adapter, `adk-${id}`, PAYLOAD),
   };
   const contestants: Record<string, Contestant<Measure>> = {};
   for (const [kind, start] of Object.entries<(id: string) => Promise<Player>>(kinds)) {
@@ -45,19 +60,20 @@ async function run(stores: Stores, { rounds, peers, history }: Sizes): Promise<O
     await (long.fill?.(history.long) ?? long.play(history.long));
     let short: Player;
     let started = 0;
-    contestants[`${kind}, long`] = { run: () => turnsOf(long, peers.turns), verify: () => long.verify() };
+    contestants[`${kind}, long`] = { run: () => turnsOf(long, turns), verify: () => long.verify() };
     contestants[`${kind}, short`] = {
       // Another one every time: after a round it is not short any more.
       prepare: async () => {
         started += 1;
         short = await start(`short-${started}`);
         await short.play(history.short);
+        await store.tidy();
       },
-      run: () => turnsOf(short, peers.turns),
+      run: () => turnsOf(short, turns),
       verify: () => short.verify(),
     };
   }
-  const measured = await interleave({ rounds, slices: 1 }, contestants);
+  const measured = await interleave({ rounds, slices: SLICES }, contestants);
   const compare = (kind: string, what: string): Comparison => ({
     what,
     unit: 'ms',

@@ -4,6 +4,7 @@ import {
   memoryAdapter,
   type OrchestratorRef,
   type SessionsAdapter,
+  ShuttingDownError,
   StoreUnavailableError,
   type TurnContext,
   type TurnLedger,
@@ -152,6 +153,7 @@ describe('a turn that runs at once', () => {
     const submitted = app.turns.submit('desk', 'hello', { sessionId });
     await accepted;
     const closed = app.close();
+    await eventually(() => isClosing(app));
     answer();
     await Promise.all([submitted, closed]);
 
@@ -164,6 +166,7 @@ describe('a turn that runs at once', () => {
     const submitted = app.turns.submit('desk', 'hello', { sessionId });
     await accepted;
     const closed = app.close();
+    await eventually(() => isClosing(app));
     answer();
     await Promise.all([submitted, closed]);
 
@@ -187,6 +190,11 @@ describe('a turn that runs at once', () => {
     return { app, adapter, answer: open, accepted: accepted() };
   }
 });
+
+async function isClosing({ turns }: Application): Promise<boolean> {
+  const probe = turns.submit('no such orchestrator', 'probe', { sessionId: 'probe' });
+  return (await probe.catch((error: unknown) => error)) instanceof ShuttingDownError;
+}
 
 type Handler = (turn: TurnContext) => Promise<void> | void;
 

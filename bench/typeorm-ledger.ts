@@ -112,7 +112,10 @@ class TypeormLedger {
         { sessionId },
         { nextPosition: lane.nextPosition + 1, depth: lane.depth + 1, attentionAt: turn.acceptedAt + 1000 },
       );
-      return { turn: toTurn(turn), duplicate: false, ring: lane.depth === 0 };
+      const accepted = { turn: toTurn(turn), duplicate: false } as const;
+      const claimed = request.claim && (await claimHead(manager, sessionId, request.claim));
+      // Of an idle lane the head is the new turn.
+      return claimed ? { ...accepted, ring: false, claimed } : { ...accepted, ring: lane.depth === 0 };
     });
   }
 

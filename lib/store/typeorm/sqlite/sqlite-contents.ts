@@ -8,6 +8,9 @@ export class SqliteCheckpoints
   extends SqliteTable<CheckpointRow, Pick<CheckpointRow, 'orchestrator' | 'sessionId' | 'turnIndex'>>
   implements CheckpointTable
 {
+  private readonly selectBefore = `SELECT ${this.columns} FROM {checkpoint}
+    WHERE orchestrator = ? AND session_id = ? AND turn_index < ? ORDER BY turn_index DESC LIMIT ?`;
+
   constructor(connection: SqliteConnection) {
     super(connection, 'checkpoint');
   }
@@ -17,14 +20,7 @@ export class SqliteCheckpoints
   }
 
   select(orchestrator: string, sessionId: string, before: number, limit: number): CheckpointRow[] {
-    return this.all(
-      `SELECT ${this.columns} FROM {checkpoint}
-       WHERE orchestrator = ? AND session_id = ? AND turn_index < ? ORDER BY turn_index DESC LIMIT ?`,
-      orchestrator,
-      sessionId,
-      before,
-      limit,
-    );
+    return this.all(this.selectBefore, orchestrator, sessionId, before, limit);
   }
 
   sessions(orchestrator: string, prefix: string, after: string, limit: number): string[] {

@@ -22,13 +22,17 @@ export class SqliteConnection {
   }
 }
 
-/** Rows of one table by primary key. */
+/** Rows of one table by primary key. Statements are put together once: they are asked for many times a turn. */
 export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
   /** The columns under the names of the row's properties, for SELECT. */
   protected readonly columns: string;
   private readonly properties: readonly (keyof Row & string)[];
   private readonly keys: readonly string[];
-  private readonly where: string;
+  private readonly selectRow: string;
+  private readonly insertRow: string;
+  private readonly deleteRow: string;
+  /** By the properties that change. */
+  private readonly updates = new Map<string, string>();
 
   constructor(
     protected readonly connection: SqliteConnection,
@@ -38,35 +42,29 @@ export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
     this.properties = columns.map(([property]) => property as keyof Row & string);
     this.keys = columns.filter(([, type]) => type.endsWith('key')).map(([property]) => property);
     this.columns = this.properties.map((property) => `"${columnName(property)}" AS "${property}"`).join(', ');
-    this.where = this.keys.map((key) => `"${columnName(key)}" = ?`).join(' AND ');
+    const names = this.properties.map((property) => `"${columnName(property)}"`).join(', ');
+    const places = this.properties.map(() => '?').join(', ');
+    this.selectRow = `SELECT ${this.columns} FROM {${table}} ${this.where}`;
+    this.insertRow = `INSERT INTO {${table}} (${names}) VALUES (${places})`;
+    this.deleteRow = `DELETE FROM {${table}} ${this.where}`;
   }
 
   get(key: Key): Row | undefined {
-    return this.one(`SELECT ${this.columns} FROM {${this.table}} WHERE ${this.where}`, ...this.keyValues(key));
+    return this.one(this.selectRow, ...this.keyValues(key));
   }
 
   insert(row: Row): void {
-    const names = this.properties.map((property) => `"${columnName(property)}"`).join(', ');
-    const places = this.properties.map(() => '?').join(', ');
-    this.run(
-      `INSERT INTO {${this.table}} (${names}) VALUES (${places})`,
-      ...this.properties.map((property) => row[property]),
-    );
+    this.run(this.insertRow, ...this.properties.map((property) => row[property]));
   }
 
   update(key: Key, patch: Partial<Row>): void {
     const changed = this.properties.filter((property) => patch[property] !== undefined);
     if (changed.length === 0) return;
-    const sets = changed.map((property) => `"${columnName(property)}" = ?`).join(', ');
-    this.run(
-      `UPDATE {${this.table}} SET ${sets} WHERE ${this.where}`,
-      ...changed.map((property) => patch[property]),
-      ...this.keyValues(key),
-    );
+    this.run(this.updateRow(changed), ...changed.map((property) => patch[property]), ...this.keyValues(key));
   }
 
   delete(key: Key): void {
-    this.run(`DELETE FROM {${this.table}} WHERE ${this.where}`, ...this.keyValues(key));
+    this.run(this.deleteRow, ...this.keyValues(key));
   }
 
   protected one(sql: string, ...values: unknown[]): Row | undefined {
@@ -86,6 +84,21 @@ export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
   /** @returns how many rows changed */
   protected run(sql: string, ...values: unknown[]): number {
     return this.connection.statement(sql).run(...values).changes;
+  }
+
+  private get where(): string {
+    return `WHERE ${this.keys.map((key) => `"${columnName(key)}" = ?`).join(' AND ')}`;
+  }
+
+  private updateRow(changed: readonly string[]): string {
+    const name = changed.join();
+    let sql = this.updates.get(name);
+    if (sql === undefined) {
+      const sets = changed.map((property) => `"${columnName(property)}" = ?`).join(', ');
+      sql = `UPDATE {${this.table}} SET ${sets} ${this.where}`;
+      this.updates.set(name, sql);
+    }
+    return sql;
   }
 
   private keyValues(key: Key): unknown[] {

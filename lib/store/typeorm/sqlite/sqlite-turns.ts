@@ -55,15 +55,15 @@ export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTab
 }
 
 export class SqliteTurns extends SqliteTable<TurnRow, string> implements TurnTable {
+  private readonly firstOpen = `SELECT ${this.columns} FROM {turn} WHERE session_id = ? AND settled_at IS NULL
+    ORDER BY position LIMIT 1`;
+
   constructor(connection: SqliteConnection) {
     super(connection, 'turn');
   }
 
   head(sessionId: string): TurnRow | undefined {
-    return this.one(
-      `SELECT ${this.columns} FROM {turn} WHERE session_id = ? AND settled_at IS NULL ORDER BY position LIMIT 1`,
-      sessionId,
-    );
+    return this.one(this.firstOpen, sessionId);
   }
 
   open(sessionId: string): TurnRow[] {

@@ -12,6 +12,8 @@ interface Waiting {
 /** A turn of which hints are listened for. */
 interface Watch {
   readonly waiting: Set<Waiting>;
+  /** It was there at the last look by the clock. */
+  isOld: boolean;
   /** Something was heard that the ledger was not asked about yet. */
   heard: boolean;
   asking: Promise<void> | null;
@@ -33,6 +35,8 @@ export class TurnWaiter {
   constructor(
     private readonly ledger: TurnLedger,
     private readonly hints: TurnHints,
+    /** Whether an attempt of the turn runs in this process, which then hears of its end from its own settle. */
+    private readonly runsHere: (turnId: string) => boolean,
     private readonly pollMs = 1000,
   ) {}
 
@@ -98,7 +102,7 @@ export class TurnWaiter {
   }
 
   private watch(turnId: string): Watch {
-    const watch: Watch = { waiting: new Set(), heard: false, asking: null, ended: null };
+    const watch: Watch = { waiting: new Set(), isOld: false, heard: false, asking: null, ended: null };
     this.watches.set(turnId, watch);
     this.outsideRequests(() => this.listen());
     return watch;
@@ -110,16 +114,21 @@ export class TurnWaiter {
   }
 
   private checkAll(): void {
-    for (const turnId of this.watches.keys()) void this.check(turnId);
+    for (const [turnId, watch] of this.watches) {
+      // Where hints come from everywhere a turn is seldom forgotten, and most are over before long.
+      const isNew = this.hints.reach === 'store' && !watch.isOld;
+      watch.isOld = true;
+      if (!isNew && !this.runsHere(turnId)) void this.check(turnId);
+    }
   }
 
   private hear(turnId: string, turn?: Turn): void {
     const watch = this.watches.get(turnId);
     if (!watch) return;
+    if (turn && isTerminal(turn.status)) return this.end(watch, turn);
+    if (this.runsHere(turnId)) return;
     watch.heard = true;
-    if (turn && isTerminal(turn.status)) this.end(watch, turn);
-    // This process's own settle may bring the turn in a moment.
-    else if (watch.waiting.size > 0) setImmediate(() => void this.check(turnId));
+    if (watch.waiting.size > 0) void this.check(turnId);
   }
 
   private async check(turnId: string): Promise<void> {

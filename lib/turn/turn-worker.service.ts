@@ -95,6 +95,11 @@ export class TurnWorker {
     for (const attempt of this.attempts.list()) void attempt.checkCancelled();
   }
 
+  /** Whether an attempt of the turn runs here. */
+  runs(turnId: string): boolean {
+    return this.attempts.get(turnId) !== undefined;
+  }
+
   /** A visit of the lane without a ring, when this process has room for one now; `null`: somebody must ring. */
   prepare(sessionId: string): ReadyVisit | null {
     const place = this.stopping ? null : (this.runtime.queue.reserve?.(sessionId) ?? null);

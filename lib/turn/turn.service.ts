@@ -76,7 +76,7 @@ export class TurnService {
     this.lanes = new LaneService(runtime);
     const { ledger, hints, events, stored, settings, runner, telemetry } = runtime;
     this.readFailure = (turn) => runner.readFailure(turn);
-    this.waiter = new TurnWaiter(ledger, hints);
+    this.waiter = new TurnWaiter(ledger, hints, (turnId) => worker.runs(turnId));
     const log = settings.events ? events : NO_EVENTS;
     const isSessionOver: EventSources['isSessionOver'] = async ({ sessionId }) =>
       (await runtime.sessions.get(sessionId))?.state === 'expired';

@@ -3,20 +3,19 @@ import { type VisitPlace } from '../turn/turn-queue.js';
 
 type Visit = () => Promise<void>;
 
-/** A lane that is visited. */
-interface VisitedLane {
-  /** What its visit does next: so it keeps its place when the next turn comes while it ends. */
-  next: Visit | null;
+/** A place of this process that a lane has, and how many visits share it. */
+interface Stay {
+  visits: number;
 }
 
 /** The visits that run in this process. */
 export class LaneVisits {
-  private readonly lanes = new Map<string, VisitedLane>();
+  private readonly lanes = new Map<string, Stay>();
   private readonly running = new Set<Promise<void>>();
   /** A visit must not run in the asynchronous context of the request that happened to ring. */
   private readonly outsideRequests = outsideRequests();
 
-  /** @param ended is called when a visit has ended and its place is free */
+  /** @param ended is called when a lane has left its place */
   constructor(private readonly ended: (sessionId: string) => void) {}
 
   has(sessionId: string): boolean {
@@ -25,28 +24,24 @@ export class LaneVisits {
 
   /** Resolves when the visit has ended, however that was: whoever visits tells of errors, and the reconciler rings again. */
   begin(sessionId: string, visit: Visit): Promise<void> {
-    const running = this.outsideRequests(() => this.run(sessionId, visit));
-    this.running.add(running);
-    return running.finally(() => this.running.delete(running));
+    const stay = { visits: 0 };
+    this.lanes.set(sessionId, stay);
+    return this.join(sessionId, stay, visit);
   }
 
   /** Begins a visit that is yet to be told what to do. */
   keep(sessionId: string): VisitPlace {
-    return place((visit) => void this.begin(sessionId, visit));
+    return placeFor((visit) => void this.begin(sessionId, visit));
   }
 
-  /** The same in the place of the lane's visit that runs; `null`: none does, or it is kept already. */
+  /**
+   * The same in the place of the lane's visit that runs: a lane that is idle again has one that is about to end. `null`: none
+   * runs, or another one has come already.
+   */
   keepOn(sessionId: string): VisitPlace | null {
-    const lane = this.lanes.get(sessionId);
-    if (!lane || lane.next) return null;
-    const kept = place((visit) => (lane.next = visit));
-    const { next } = lane;
-    const leave = (): void => {
-      // It may be kept again before its visit ends.
-      if (lane.next === next) lane.next = null;
-      kept.leave();
-    };
-    return { visit: (visit) => kept.visit(visit), leave };
+    const stay = this.lanes.get(sessionId);
+    if (stay?.visits !== 1) return null;
+    return placeFor((visit) => void this.join(sessionId, stay, visit));
   }
 
   /** Resolves when all that run have ended. */
@@ -54,20 +49,24 @@ export class LaneVisits {
     await Promise.all(this.running);
   }
 
-  private async run(sessionId: string, first: Visit): Promise<void> {
-    const lane: VisitedLane = { next: null };
-    this.lanes.set(sessionId, lane);
-    for (let visit: Visit | null = first; visit; visit = lane.next) {
-      lane.next = null;
-      await visit().catch(() => undefined);
-    }
-    // In one go with the last look at what comes next.
-    if (this.lanes.get(sessionId) === lane) this.lanes.delete(sessionId);
+  private join(sessionId: string, stay: Stay, visit: Visit): Promise<void> {
+    const running = this.outsideRequests(() => this.run(sessionId, stay, visit));
+    this.running.add(running);
+    return running.finally(() => this.running.delete(running));
+  }
+
+  private async run(sessionId: string, stay: Stay, visit: Visit): Promise<void> {
+    stay.visits += 1;
+    await visit().catch(() => undefined);
+    stay.visits -= 1;
+    if (stay.visits > 0) return;
+    if (this.lanes.get(sessionId) === stay) this.lanes.delete(sessionId);
     this.ended(sessionId);
   }
 }
 
-function place(begin: (visit: Visit) => void): VisitPlace {
+/** @param begin begins the visit that it is given, which waits for what it is to do */
+function placeFor(begin: (visit: Visit) => void): VisitPlace {
   let decide!: (visit: Visit) => void;
   const decided = new Promise<Visit>((resolve) => {
     decide = resolve;

@@ -28,8 +28,10 @@ interface SentClaim {
 export interface ReadyVisit {
   /** What it claims the lane with. */
   readonly claim: ClaimRequest;
-  /** @param claimed what that claim gave; left out: it is sent now, for the second time perhaps */
+  /** @param claimed what that claim gave; left out: it was not made, and is sent now */
   begin(claimed?: ClaimedTurn): void;
+  /** For a claim of which nobody knows whether it was made. */
+  findOut(): void;
   /** There is nothing to do. */
   leave(): void;
 }
@@ -42,6 +44,8 @@ export class TurnWorker {
   private readonly logger = new Logger(TurnWorker.name);
   private readonly failures: FailureLog;
   private readonly attempts: RunningAttempts;
+  /** Turns that are being accepted here with a claim, and whether somebody changed them since. */
+  private readonly accepting = new Map<string, boolean>();
   private readonly unknown = new Set<string>();
   /** What operators see of who holds a lane; the random part tells apart what has the same host name and process id. */
   private readonly name = `${hostname()}-${process.pid}-${randomBytes(6).toString('hex')}`;
@@ -58,7 +62,7 @@ export class TurnWorker {
 
   async start(): Promise<void> {
     const { hints } = this.runtime;
-    this.unsubscribe = hints.subscribe((turnId) => void this.attempts.get(turnId)?.checkCancelled());
+    this.unsubscribe = hints.subscribe((turnId) => this.hear(turnId));
     if (hints.reach !== 'store') this.poll = setInterval(() => this.checkCancelled(), CANCEL_POLL_MS);
     await this.runtime.queue.process((sessionId) => this.visit(sessionId));
   }
@@ -100,16 +104,38 @@ export class TurnWorker {
     return this.attempts.get(turnId) !== undefined;
   }
 
-  /** A visit of the lane without a ring, when this process has room for one now; `null`: somebody must ring. */
-  prepare(sessionId: string): ReadyVisit | null {
-    const place = this.stopping ? null : (this.runtime.queue.reserve?.(sessionId) ?? null);
-    if (!place) return null;
+  /**
+   * A visit of the lane without a ring, when this process has room for one now; `null`: somebody must ring.
+   * @param turnId of the turn that is about to be accepted: nothing may be waited for until then
+   */
+  prepare(sessionId: string, turnId: string): ReadyVisit | null {
+    if (this.stopping) return null;
     const first = this.newClaim();
+    const place = this.runtime.queue.reserve?.(sessionId);
+    if (!place) return null;
+    this.accepting.set(turnId, false);
+    const end = (): void => void this.accepting.delete(turnId);
+    const visit = (claimed?: ClaimedTurn): Promise<void> => this.visit(sessionId, first, claimed).finally(end);
     return {
       claim: first.request,
-      begin: (claimed) => place.visit(() => this.visit(sessionId, first, claimed)),
-      leave: () => place.leave(),
+      begin: (claimed) => place.visit(() => visit(claimed)),
+      findOut: () =>
+        place.visit(async () => {
+          // The same claim gives the same answer. Without one, nothing is told and the lane is found when its lease has lapsed.
+          const claimed = await this.runtime.ledger.claim(sessionId, first.request).catch(() => null);
+          if (claimed) await visit(claimed);
+          else end();
+        }),
+      leave: () => {
+        end();
+        place.leave();
+      },
     };
+  }
+
+  private hear(turnId: string): void {
+    void this.attempts.get(turnId)?.checkCancelled();
+    if (this.accepting.has(turnId)) this.accepting.set(turnId, true);
   }
 
   private async visit(sessionId: string, first = this.newClaim(), claimed?: ClaimedTurn): Promise<void> {
@@ -153,6 +179,8 @@ export class TurnWorker {
     this.attempts.add(turnId, attempt);
     // Its claim was under way when the others were stopped.
     if (this.graceOver) attempt.shutDown();
+    // Somebody asked it to stop before there was an attempt to tell.
+    if (claimed.turn.cancelMode || this.accepting.get(turnId)) void attempt.checkCancelled();
     const run = (): Promise<AttemptOutcome> => attempt.run(next);
     let outcome: AttemptOutcome;
     try {
@@ -178,6 +206,8 @@ export class TurnWorker {
       case 'unknown':
         this.runtime.recovery.passes(claimed.turn);
         this.warnUnknown(claimed);
+        // It was claimed as it was accepted, so nobody else was offered it.
+        if (this.accepting.has(turnId)) await this.runtime.bell.ring(sessionId);
         return null;
       case 'lost':
         this.logger.warn(

@@ -32,7 +32,7 @@ import { type AcceptedTurn, type AcceptTurn } from './turn.store.js';
 import { isTerminal, type Turn, type TurnCommand, type TurnInput } from './turn.js';
 import { TurnStream } from './turn-stream.js';
 import { TurnWaiter } from './turn-waiter.js';
-import { type TurnWorker } from './turn-worker.service.js';
+import { type ReadyVisit, type TurnWorker } from './turn-worker.service.js';
 
 const MAX_ATTRIBUTES_BYTES = 16_384;
 
@@ -266,13 +266,8 @@ export class TurnService {
       this.runtime.contexts.drop(request.id);
       this.waiter.forget(request.id);
     };
-    const visit = this.worker.prepare(sessionId);
-    const accepting = this.acceptChecked(visit ? { ...request, claim: visit.claim } : request);
-    const { turn, ring, claimed } = await accepting.catch((error: unknown) => {
+    const { turn, ring, claimed, visit } = await this.acceptChecked(request).catch((error: unknown) => {
       drop();
-      // It may be claimed, without an answer: the same claim finds out.
-      if (error instanceof StoreUnavailableError && error.maybeApplied) visit?.begin();
-      else visit?.leave();
       throw error;
     });
     if (turn.id !== request.id) {
@@ -318,9 +313,19 @@ export class TurnService {
     };
   }
 
-  private async acceptChecked(request: AcceptTurn): Promise<AcceptedTurn> {
+  /** @returns the visit that was kept ready for the turn as well */
+  private async acceptChecked(request: AcceptTurn): Promise<AcceptedTurn & { readonly visit: ReadyVisit | null }> {
     await this.assertForeignSession(request.sessionId);
-    return observeSubmit(this.runtime.telemetry, request, (observed) => this.runtime.ledger.accept(observed));
+    const { telemetry, ledger } = this.runtime;
+    const visit = this.worker.prepare(request.sessionId, request.id);
+    try {
+      const brought = visit ? { ...request, claim: visit.claim } : request;
+      return { ...(await observeSubmit(telemetry, brought, (observed) => ledger.accept(observed))), visit };
+    } catch (error) {
+      if (error instanceof StoreUnavailableError && error.maybeApplied) visit?.findOut();
+      else visit?.leave();
+      throw error;
+    }
   }
 
   private async assertForeignSession(sessionId: string): Promise<void> {

@@ -26,9 +26,6 @@ export interface TestStore {
   readonly place?: () => StoreOptions;
 }
 
-/** Those whose accept claims, when it can. */
-export const CLAIMS_ON_ACCEPT: readonly string[] = ['memory', 'sqlite', 'mariadb', 'redis'];
-
 /** Stores that need no server. */
 export const EMBEDDED_STORES: readonly TestStore[] = [
   {
@@ -73,7 +70,7 @@ function storeAt(name: string, place: () => StoreOptions): TestStore {
     return {
       adapter: adapterOf(options),
       connect: () => adapterOf(options),
-      claimsOnAccept: CLAIMS_ON_ACCEPT.includes(name),
+      claimsOnAccept: true,
     };
   };
   return { name, open, place };

@@ -10,9 +10,23 @@ export class Deadline {
     return performance.now() >= this.end;
   }
 
+  get leftMs(): number {
+    return Math.max(0, this.end - performance.now());
+  }
+
+  /** What a wait in vain ends with. */
+  get error(): DeadlineError {
+    return new DeadlineError(this.ms);
+  }
+
   /** @throws DeadlineError when it is over */
   check(): void {
-    if (this.isOver) throw new DeadlineError(this.ms);
+    if (this.isOver) throw this.error;
+  }
+
+  /** By how much of its time it comes after the other one: 1 when it begins as the other one ends. */
+  shareAfter(other: Deadline): number {
+    return (this.end - other.end) / this.ms;
   }
 
   /** The later one of the two. */
@@ -23,7 +37,7 @@ export class Deadline {
   /** What the promise gives. @throws DeadlineError when it has not settled by then; whatever it gives later is dropped */
   wait<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new DeadlineError(this.ms)), Math.max(0, this.end - performance.now()));
+      const timer = setTimeout(() => reject(this.error), this.leftMs);
       promise.then(resolve, reject).finally(() => clearTimeout(timer));
     });
   }

@@ -59,6 +59,7 @@ export class PostgresConnection {
     values: readonly unknown[],
     commits: boolean,
   ): Promise<Row[]> {
+    if (deadline.isOver) throw asStoreError(deadline.error, false);
     try {
       return await deadline.wait(this.runner.query(sql, [...values]) as Promise<Row[]>);
     } catch (error) {

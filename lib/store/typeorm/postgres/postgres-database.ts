@@ -7,7 +7,7 @@ import { isSerializationFailure } from './postgres-errors.js';
 
 const MAX_RETRIES = 10;
 const RETRY_PAUSE_MS = 5;
-/** Of an operation's time; so PostgreSQL says that it waited in vain, and does not wait on for somebody who is gone. */
+/** Of the time that is left; so PostgreSQL says that it waited in vain, and does not wait on for somebody who is gone. */
 const LOCK_SHARE = 0.9;
 
 /** A call of one of our functions. */
@@ -53,16 +53,17 @@ export class PostgresDatabase {
 
   /**
    * Several calls, one after the other, in one statement: all of them are committed, or none.
-   * @param lockShare of an operation's time: for how long they wait for a lock at most
+   * @param lockShare of the time that is left when they are sent: for how long they wait for a lock at most
    */
   async callAll(calls: readonly FunctionCall[], deadline: Deadline, lockShare = LOCK_SHARE): Promise<unknown[]> {
     const columns = calls.map(({ operation }, at) => `${this.place.name(operation)}($${at + 2}::json) AS result${at}`);
     const sql = `SELECT set_config('lock_timeout', $1, true), ${columns.join(', ')}`;
-    const lockTimeoutMs = String(Math.ceil(lockShare * this.operationTimeoutMs));
-    const values = [lockTimeoutMs, ...calls.map(({ args }) => args)];
-    const [row] = await this.retrying(deadline, (connection) =>
-      this.inReadCommitted<Record<string, unknown>>(connection, deadline, sql, values),
-    );
+    const args = calls.map((call) => call.args);
+    const [row] = await this.retrying(deadline, (connection) => {
+      // For ever is what PostgreSQL takes 0 for.
+      const lockTimeoutMs = String(Math.max(1, Math.floor(lockShare * deadline.leftMs)));
+      return this.inReadCommitted<Record<string, unknown>>(connection, deadline, sql, [lockTimeoutMs, ...args]);
+    });
     return calls.map((_, at) => row[`result${at}`]);
   }
 

@@ -19,6 +19,15 @@ export function isReadOnly(error: unknown): boolean {
 }
 
 /**
+ * PostgreSQL has answered with an error, and not because it takes no writes at all just now (read-only, class 53: no disk,
+ * no memory): what shared a statement may go well alone. Without an answer, more attempts only cost more.
+ */
+export function mayGoWellAlone(error: unknown): boolean {
+  const { code, severity } = detailsOf(error);
+  return severity === 'ERROR' && code !== READ_ONLY_SQL_TRANSACTION && !code.startsWith('53');
+}
+
+/**
  * Typed errors of the domain pass; whatever PostgreSQL or its driver says becomes "the store is unavailable".
  * @param commits whether a commit was sent: then only an error that PostgreSQL answers with says that nothing was written
  */

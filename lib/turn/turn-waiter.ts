@@ -35,7 +35,7 @@ export class TurnWaiter {
   constructor(
     private readonly ledger: TurnLedger,
     private readonly hints: TurnHints,
-    /** Whether an attempt of the turn runs in this process, which then hears of its end from its own settle. */
+    /** Whether an attempt of the turn runs in this process; then `hear` is called at its end. */
     private readonly runsHere: (turnId: string) => boolean,
     private readonly pollMs = 1000,
   ) {}
@@ -92,6 +92,16 @@ export class TurnWaiter {
     }
   }
 
+  /** Something became of the turn. @param turn as it is now, where that is known */
+  hear(turnId: string, turn?: Turn): void {
+    const watch = this.watches.get(turnId);
+    if (!watch) return;
+    if (turn && isTerminal(turn.status)) return this.end(watch, turn);
+    if (this.runsHere(turnId)) return;
+    watch.heard = true;
+    if (watch.waiting.size > 0) void this.check(turnId);
+  }
+
   /** Looks a last time, because the hint of what has just settled may be on its way; then rejects what still waits. */
   async close(): Promise<void> {
     this.closed = true;
@@ -120,15 +130,6 @@ export class TurnWaiter {
       watch.isOld = true;
       if (!isNew && !this.runsHere(turnId)) void this.check(turnId);
     }
-  }
-
-  private hear(turnId: string, turn?: Turn): void {
-    const watch = this.watches.get(turnId);
-    if (!watch) return;
-    if (turn && isTerminal(turn.status)) return this.end(watch, turn);
-    if (this.runsHere(turnId)) return;
-    watch.heard = true;
-    if (watch.waiting.size > 0) void this.check(turnId);
   }
 
   private async check(turnId: string): Promise<void> {

@@ -50,6 +50,7 @@ export class TurnWorker {
   /** What operators see of who holds a lane; the random part tells apart what has the same host name and process id. */
   private readonly name = `${hostname()}-${process.pid}-${randomBytes(6).toString('hex')}`;
   private claims = 0;
+  private attemptEnded: (turnId: string, turn?: Turn) => void = () => undefined;
   private unsubscribe: (() => void) | null = null;
   private poll: NodeJS.Timeout | null = null;
   private stopping = false;
@@ -97,6 +98,11 @@ export class TurnWorker {
 
   private checkCancelled(): void {
     for (const attempt of this.attempts.list()) void attempt.checkCancelled();
+  }
+
+  /** @param listener is told of every attempt here when it has ended, and given the turn if that has settled */
+  onAttemptEnd(listener: (turnId: string, turn?: Turn) => void): void {
+    this.attemptEnded = listener;
   }
 
   /** Whether an attempt of the turn runs here. */
@@ -188,6 +194,7 @@ export class TurnWorker {
     } finally {
       this.attempts.remove(turnId, attempt);
     }
+    this.attemptEnded(turnId, outcome.type === 'settled' ? outcome.settled.turn : undefined);
     switch (outcome.type) {
       case 'settled':
         this.conclude(outcome.settled);

@@ -77,6 +77,7 @@ export class TurnService {
     const { ledger, hints, events, stored, settings, runner, telemetry } = runtime;
     this.readFailure = (turn) => runner.readFailure(turn);
     this.waiter = new TurnWaiter(ledger, hints, (turnId) => worker.runs(turnId));
+    worker.onAttemptEnd((turnId, turn) => this.waiter.hear(turnId, turn));
     const log = settings.events ? events : NO_EVENTS;
     const isSessionOver: EventSources['isSessionOver'] = async ({ sessionId }) =>
       (await runtime.sessions.get(sessionId))?.state === 'expired';

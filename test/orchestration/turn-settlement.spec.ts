@@ -66,8 +66,8 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
         turn.tools.allowed(['pay']);
       });
       await eventually(() => calls.includes('turns.settle'));
-      const trips = calls.filter((call) => /^(state|turns\.(claim|saveStep|settle))/.test(call));
-      expect(trips).toEqual(['turns.claim', ...tools.map(() => 'turns.saveStep'), 'turns.settle']);
+      const trips = calls.filter((call) => /^(state|turns\.(accept|claim|saveStep|settle))/.test(call));
+      expect(trips).toEqual(['turns.accept', ...tools.map(() => 'turns.saveStep'), 'turns.settle']);
     }
     calls.length = 0;
     await app.turns.list({ sessionId });

@@ -128,9 +128,13 @@ describeRedis('bullmqQueue whose Redis goes away', () => {
   });
 
   it('TRN-21 a turn that needs no ring runs meanwhile', async () => {
-    const app = await startApplication({ turns: { queue: open() }, orchestrators: [Echo] });
+    const queue = open();
+    const app = await startApplication({ turns: { queue }, orchestrators: [Echo] });
     const sessionId = await app.session();
     await app.handle(Echo).execute('before', { sessionId });
+    // Once the queue has said that nothing waits.
+    const place = await eventually(() => queue.reserve(sessionId));
+    place.leave();
     await redis.kill();
 
     expect(await app.handle(Echo).execute('hello', { sessionId })).toMatchObject({ reply: 'You said: hello' });

@@ -35,11 +35,13 @@ class Worker {
 
   /** @returns the id of a turn that it accepted, and runs without a ring */
   async submit(sessionId: string, text: string): Promise<string> {
+    const id = new Promise<string>((resolve) => {
+      this.child.on('message', (message) => {
+        if (typeof message === 'object' && 'id' in message) resolve(message.id as string);
+      });
+    });
     this.child.send({ sessionId, text });
-    for (;;) {
-      const [message] = (await once(this.child, 'message')) as [object];
-      if ('id' in message) return message.id as string;
-    }
+    return id;
   }
 
   async kill(): Promise<void> {

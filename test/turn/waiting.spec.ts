@@ -3,11 +3,14 @@ import {
   memoryAdapter,
   reply,
   type SessionsAdapter,
+  TurnCancelledError,
   type Turn,
+  type TurnHints,
   type TurnQueue,
   TurnNotFoundError,
   TurnWaitTimeoutError,
 } from 'nestjs-agent-sessions';
+import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { eventually } from '../support/eventually.js';
@@ -74,27 +77,53 @@ describe.each(LIVE_STORES)('waiting for a turn over $name', ({ open }) => {
 describe('what waiting asks of the store', () => {
   const desk = defineOrchestrator({ name: 'desk', intents: { answer: ({ input }) => reply(input.text) } });
 
-  it('TRN-10 reads a turn once, when it has ended', () =>
+  it('TRN-10 reads a turn once, when it has ended in another process', () =>
     whileSteady(500, async () => {
       const calls: string[] = [];
-      const adapter = recordingAdapter(memoryAdapter(), calls);
-      const { session, handle } = await startApplication({ adapter, orchestrators: [desk] });
+      const store = memoryAdapter();
+      const adapter = recordingAdapter(withIdsOnly(store), calls);
+      const queue = new InProcessQueue(1);
+      await startApplication({ adapter: store, turns: { queue }, orchestrators: [desk] });
+      const turns = { ...webOnly, queue: { ...deafQueue(), ring: (rung: string) => queue.ring(rung) } };
+      const { session, handle } = await startApplication({ adapter, turns, orchestrators: [desk] });
       const sessionId = await session();
 
       expect(await handle(desk).execute('one', { sessionId })).toMatchObject({ reply: 'one' });
       expect(calls.filter((call) => call === 'turns.get')).toHaveLength(1);
     }));
 
-  it('TRN-10 reads nothing when the hint brings the turn', () =>
+  it('TRN-10 reads nothing of turns that run here, although hints bring no more than their ids', () =>
     whileSteady(500, async () => {
       const calls: string[] = [];
-      const adapter = recordingAdapter(bringing(memoryAdapter()), calls);
+      const adapter = recordingAdapter(withIdsOnly(memoryAdapter()), calls);
       const { session, handle } = await startApplication({ adapter, orchestrators: [desk] });
       const sessionId = await session();
 
       const results = await Promise.all(['one', 'two'].map((text) => handle(desk).execute(text, { sessionId })));
       expect(results.map(({ reply: text }) => text)).toEqual(['one', 'two']);
       expect(calls).not.toContain('turns.get');
+    }));
+
+  it('TRN-10 a turn that ends without its settle, because it was cancelled as it failed, is told of', () =>
+    whileSteady(500, async () => {
+      const store = memoryAdapter();
+      const failing = defineOrchestrator({
+        name: 'desk',
+        intents: {
+          answer: async ({ id }) => {
+            await store.turns.cancel(id, 'cancel');
+            throw new Error('as it is cancelled');
+          },
+        },
+      });
+      // Nobody is told of the mark, and nobody polls.
+      const silent: TurnHints = { reach: 'store', subscribe: () => () => undefined };
+      const { session, handle } = await startApplication({
+        adapter: { ...store, hints: silent },
+        orchestrators: [failing],
+      });
+
+      await rejection(handle(failing).execute('hi', { sessionId: await session() }), TurnCancelledError);
     }));
 
   it('TRN-10 an idempotency key gives the turn that has ended already, and the one that has not', async () => {
@@ -226,20 +255,9 @@ function deafQueue(): TurnQueue {
   return { ring: nothing, process: nothing, pause: nothing, resume: nothing, close: nothing };
 }
 
-/** The same store, whose hints come with the turn that was settled. */
-function bringing(adapter: SessionsAdapter): SessionsAdapter {
-  const listeners = new Set<(turnId: string, turn?: Turn) => void>();
-  const { turns } = adapter;
-  const settle = turns.settle.bind(turns);
-  turns.settle = async (...args) => {
-    const settled = await settle(...args);
-    for (const listener of listeners) listener(settled.turn.id, settled.turn);
-    return settled;
-  };
-  return {
-    ...adapter,
-    hints: { subscribe: (listener) => (listeners.add(listener), () => listeners.delete(listener)) },
-  };
+/** The same store, whose hints never bring the turn. */
+function withIdsOnly(adapter: SessionsAdapter): SessionsAdapter {
+  return { ...adapter, hints: { subscribe: (listener) => adapter.hints.subscribe((turnId) => listener(turnId)) } };
 }
 
 /** The same store, and how many listen to its hints. */

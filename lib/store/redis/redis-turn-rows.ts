@@ -1,3 +1,4 @@
+import { type Mutable } from '../../common/mutable.js';
 import { type AcceptTurn, type TurnSettlement } from '../../turn/turn.store.js';
 import { type CancelMode, type Turn, type TurnErrorRecord, type TurnStatus } from '../../turn/turn.js';
 import { interruptedMessages } from '../../turn/user-message.js';
@@ -65,6 +66,7 @@ export function settledRow(
     outcome,
     failures: Number(claimed.failures ?? 0) + (status === 'failed' ? 1 : 0),
     error: JSON.stringify(error),
+    cancelMode: undefined,
     settledAt: now,
   };
 }
@@ -82,7 +84,7 @@ export function turnOf(fields: Fields): Turn {
 export function turnFrom(row: TurnFields): Turn {
   const [acceptedAt, position, sessionId, text] = split(row.accepted, 3);
   const { version, request, attributes } = JSON.parse(text) as Acceptance;
-  const turn: Writable<Turn> = {
+  const turn: Mutable<Turn> = {
     id: row.id,
     sessionId,
     position: Number(position),
@@ -109,5 +111,3 @@ export function turnFrom(row: TurnFields): Turn {
 function waitingFor(signal: string, until: string | number | undefined): Turn['waitingFor'] {
   return until === undefined ? { signal } : { signal, until: iso(Number(until)) };
 }
-
-type Writable<T> = { -readonly [Property in keyof T]: T[Property] };

@@ -36,6 +36,9 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
       Promise.all(ids.map((id, at) => (at % 2 ? store.turns.claim(id, claimRequest('a')) : accept(id)))),
     );
     expect(trips).toHaveLength(STATEMENTS);
+    // So that a server that keeps statistics of statements has few to keep.
+    const others = await tripsOf(() => acceptAll(ids));
+    expect(others).toEqual(trips);
   });
 
   it('TRN-02 keep their order within a session', async () => {
@@ -121,7 +124,7 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     await rival.close();
 
     // One that was sacrificed to end a deadlock would be sent again.
-    const statements = trips.filter((sql) => sql.includes('accept_v1'));
+    const statements = trips.filter((sql) => sql.includes('lane_call_v1'));
     expect(statements).toHaveLength(2 * STATEMENTS);
     expect(await openTurns(ids)).toBe(24);
   });

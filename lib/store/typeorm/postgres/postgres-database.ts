@@ -52,13 +52,18 @@ export class PostgresDatabase {
   }
 
   /**
-   * Several calls, one after the other, in one statement: all of them are committed, or none.
+   * A call, or several that work in lanes, one after the other, in one statement: all of them are committed, or none.
    * @param lockShare of the time that is left when they are sent: for how long they wait for a lock at most
    */
   async callAll(calls: readonly FunctionCall[], deadline: Deadline, lockShare = LOCK_SHARE): Promise<unknown[]> {
-    const columns = calls.map(({ operation }, at) => `${this.place.name(operation)}($${at + 2}::json) AS result${at}`);
+    // Several by a function of functions: the server sees one text for each number of them, whichever they are.
+    const isOne = calls.length === 1;
+    const name = this.place.name(isOne ? calls[0].operation : 'lane_call_v1');
+    const columns = calls.map((_, at) =>
+      isOne ? `${name}($2::json) AS result0` : `${name}($${2 * at + 2}, $${2 * at + 3}::json) AS result${at}`,
+    );
     const sql = `SELECT set_config('lock_timeout', $1, true), ${columns.join(', ')}`;
-    const args = calls.map((call) => call.args);
+    const args = calls.flatMap((call) => (isOne ? [call.args] : [call.operation, call.args]));
     const [row] = await this.retrying(deadline, (connection) => {
       // For ever is what PostgreSQL takes 0 for.
       const lockTimeoutMs = String(Math.max(1, Math.floor(lockShare * deadline.leftMs)));

@@ -1,3 +1,4 @@
+import { LANE_CALL_FUNCTIONS } from './lane-call-functions.js';
 import { LANE_CONTROL_FUNCTIONS } from './lane-control-functions.js';
 import { TURN_ACCEPT_FUNCTIONS } from './turn-accept-functions.js';
 import { TURN_CLAIM_FUNCTIONS } from './turn-claim-functions.js';
@@ -21,4 +22,5 @@ export const TURN_FUNCTIONS: readonly string[] = [
   ...TURN_SIGNAL_FUNCTIONS,
   ...TURN_DUE_FUNCTIONS,
   ...TURN_PURGE_FUNCTIONS,
+  ...LANE_CALL_FUNCTIONS,
 ];

@@ -68,8 +68,10 @@ export class BullmqQueue implements TurnQueue {
   private readonly concurrency: number;
   private readonly room: VisitRoom;
   private readonly visits = new LaneVisits(() => this.room.leave());
-  /** Whether no ring waited when BullMQ was asked last. */
-  private drained = false;
+  /** Rings that BullMQ has delivered and whose visits have not ended. */
+  private delivered = 0;
+  /** Whether rings may wait that BullMQ has not delivered: it fetches until none is left, or `concurrency` of them are here. */
+  private ringsWait = true;
   private pinging: Promise<unknown> | null = null;
   private paused = false;
   private closing = false;
@@ -123,7 +125,7 @@ export class BullmqQueue implements TurnQueue {
 
   reserve(sessionId: string): VisitPlace | null {
     // Whatever was rung comes first, here and in other processes.
-    if (this.paused || !this.drained || this.room.isWanted) return null;
+    if (this.paused || this.ringsWait || this.room.isWanted) return null;
     if (this.visits.has(sessionId)) return this.visits.keepOn(sessionId);
     return this.room.tryEnter() ? this.visits.keep(sessionId) : null;
   }
@@ -177,7 +179,16 @@ export class BullmqQueue implements TurnQueue {
   private async visit(sessionId: string, handler: (sessionId: string) => Promise<void>): Promise<void> {
     // A ring that is heard ends an outage.
     this.failing = false;
-    this.drained = false;
+    this.delivered += 1;
+    if (this.delivered >= this.concurrency) this.ringsWait = true;
+    try {
+      await this.visitInRoom(sessionId, handler);
+    } finally {
+      this.delivered -= 1;
+    }
+  }
+
+  private async visitInRoom(sessionId: string, handler: (sessionId: string) => Promise<void>): Promise<void> {
     const entered = await this.room.enter(PATIENCE_MS);
     // BullMQ may have fetched it just before the pause, or there is no room: for somebody else, then.
     if (entered && !this.paused) return this.visits.begin(sessionId, () => handler(sessionId));
@@ -214,7 +225,7 @@ export class BullmqQueue implements TurnQueue {
     const worker = new Worker<Ring>(this.name, work, options, this.backendFactory);
     guardConnections(worker);
     worker.on('error', (error) => this.failed(error));
-    worker.on('drained', () => (this.drained = true));
+    worker.on('drained', () => (this.ringsWait = false));
     return worker;
   }
 

@@ -12,6 +12,16 @@ export function recordingStore(store: SessionsAdapter, history: HistoryFile): Se
   const { turns, events } = store;
   const recorded: Partial<Ledger> = {
     claim: (sessionId, request) => history.call('claim', { sessionId }, () => turns.claim(sessionId, request), toClaim),
+    // What it claims as it accepts is a claim as any other.
+    accept: (request) =>
+      request.claim
+        ? history.call(
+            'claim',
+            { sessionId: request.sessionId },
+            () => turns.accept(request),
+            ({ claimed }) => toClaim(claimed ?? null),
+          )
+        : turns.accept(request),
     settle: (hold, settlement, next) =>
       history.call(
         'settle',

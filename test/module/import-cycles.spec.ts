@@ -7,7 +7,9 @@ const ROOTS = ['lib', 'sample', 'bench', 'test'];
 
 /** Each file with those of the package that it imports, also for types only: ESLint's rule leaves these out. */
 function importsOf(root: string): Map<string, string[]> {
-  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.ts') && !file.includes('node_modules'),
+  );
   return new Map(
     files.map((file) => {
       const path = join(root, file);

@@ -1,11 +1,13 @@
 import { type Job, Queue, Worker } from 'bullmq';
 import pg from 'pg';
+import { CREATE_MESSAGE_TABLE, expectMessages, INSERT_MESSAGES } from './job-message-table.js';
 import {
   answer,
+  expectAnswer,
+  expectStateBefore,
   type JobOptions,
   type JobState,
   type JobSystem,
-  messagesOf,
   question,
   stateAfter,
   turnOf,
@@ -58,7 +60,7 @@ class BullmqAndPostgresSaver implements JobSystem {
     await this.queue.add('turn', { session, said: question(turn) }, { jobId });
     const result = await completed;
     this.waiting.delete(jobId);
-    if (result !== answer(turn)) expectSame(`answer of turn ${turn} of session ${session}`, result, answer(turn));
+    expectAnswer(session, turn, result);
   }
 
   async verify(): Promise<void> {
@@ -66,13 +68,7 @@ class BullmqAndPostgresSaver implements JobSystem {
       const id = this.idOf(session);
       const tuple = await this.saver.getTuple(threadOf(id));
       expectSame(`state of ${id}`, tuple?.checkpoint.channel_values.state, stateAfter(turns - 1));
-      const sql = 'SELECT content FROM bench_message WHERE session_id = $1 ORDER BY position';
-      const { rows } = await this.pool.query<{ content: string }>(sql, [id]);
-      expectSame(
-        `log of ${id}`,
-        rows.map(({ content }) => content),
-        messagesOf(turns),
-      );
+      await expectMessages(this.pool, id, turns);
     }
   }
 
@@ -88,14 +84,10 @@ class BullmqAndPostgresSaver implements JobSystem {
     witness.begin(session, turn);
     const before = await this.saver.getTuple(threadOf(id));
     const state = before?.checkpoint.channel_values.state as JobState | undefined;
-    if (turn > 0) expectSame(`state before turn ${turn} of ${id}`, state?.turn, turn - 1);
+    expectStateBefore(turn, id, state?.turn);
     const reply = answer(turn);
     await putState(this.saver, id, before, turn, stateAfter(turn));
-    await this.pool.query(
-      `INSERT INTO bench_message (session_id, position, role, content)
-       VALUES ($1, $2, 'user', $3), ($1, $2 + 1, 'assistant', $4)`,
-      [id, 2 * turn, said, reply],
-    );
+    await this.pool.query(INSERT_MESSAGES, [id, 2 * turn, said, reply]);
     witness.end(session);
     return reply;
   }
@@ -110,9 +102,6 @@ export async function openBullmqAndPostgresSaver(options: JobOptions): Promise<J
   const { PostgresSaver } = loadPeer<PostgresSaverLibrary>('@langchain/langgraph-checkpoint-postgres');
   const saver = new PostgresSaver(pool);
   await saver.setup();
-  await pool.query(
-    `CREATE TABLE IF NOT EXISTS bench_message (
-      session_id text, position int, role text NOT NULL, content text NOT NULL, PRIMARY KEY (session_id, position))`,
-  );
+  await pool.query(CREATE_MESSAGE_TABLE);
   return new BullmqAndPostgresSaver(options, pool, saver);
 }

@@ -1,12 +1,14 @@
 import { createRequire } from 'node:module';
 import pg from 'pg';
 import { BENCH } from './chart-library.js';
+import { CREATE_MESSAGE_TABLE, expectMessages, INSERT_MESSAGES } from './job-message-table.js';
 import {
   answer,
+  expectAnswer,
+  expectStateBefore,
   type JobOptions,
   type JobState,
   type JobSystem,
-  messagesOf,
   question,
   stateAfter,
   turnOf,
@@ -54,7 +56,7 @@ class DbosJobs implements JobSystem {
     });
     const handle = await start(session, question(turn));
     const result = await handle.getResult({ pollingIntervalMs: POLL_MS });
-    if (result !== answer(turn)) expectSame(`answer of turn ${turn} of session ${session}`, result, answer(turn));
+    expectAnswer(session, turn, result);
     this.options.witness.settled(session);
   }
 
@@ -62,13 +64,7 @@ class DbosJobs implements JobSystem {
     for (const [session, turns] of this.options.witness.load.entries()) {
       const id = this.idOf(session);
       expectSame(`state of ${id}`, await this.stateOf(id), stateAfter(turns - 1));
-      const sql = 'SELECT content FROM dbos_message WHERE session_id = $1 ORDER BY position';
-      const { rows } = await this.pool.query<{ content: string }>(sql, [id]);
-      expectSame(
-        `log of ${id}`,
-        rows.map(({ content }) => content),
-        messagesOf(turns),
-      );
+      await expectMessages(this.pool, id, turns);
     }
   }
 
@@ -83,7 +79,7 @@ class DbosJobs implements JobSystem {
     const [id, turn] = [this.idOf(session), turnOf(said)];
     witness.begin(session, turn);
     const before = await this.dbos.runStep(async () => (await this.stateOf(id))?.turn, { name: 'read' });
-    if (turn > 0) expectSame(`state before turn ${turn} of ${id}`, before, turn - 1);
+    expectStateBefore(turn, id, before);
     const reply = answer(turn);
     await this.dbos.runStep(() => this.store(id, turn, said, reply), { name: 'store' });
     witness.end(session);
@@ -103,8 +99,7 @@ class DbosJobs implements JobSystem {
       `WITH kept AS (
          INSERT INTO dbos_state (session_id, state) VALUES ($1, $5)
          ON CONFLICT (session_id) DO UPDATE SET state = excluded.state)
-       INSERT INTO dbos_message (session_id, position, role, content)
-       VALUES ($1, $2, 'user', $3), ($1, $2 + 1, 'assistant', $4)`,
+       ${INSERT_MESSAGES}`,
       [id, 2 * turn, said, reply, JSON.stringify(stateAfter(turn))],
     );
   }
@@ -123,9 +118,7 @@ export async function openDbos(options: JobOptions): Promise<JobSystem> {
   const { database } = options.places;
   const pool = new pg.Pool({ connectionString: database });
   await pool.query(
-    `CREATE TABLE IF NOT EXISTS dbos_state (session_id text PRIMARY KEY, state text NOT NULL);
-     CREATE TABLE IF NOT EXISTS dbos_message (
-       session_id text, position int, role text NOT NULL, content text NOT NULL, PRIMARY KEY (session_id, position))`,
+    `CREATE TABLE IF NOT EXISTS dbos_state (session_id text PRIMARY KEY, state text NOT NULL); ${CREATE_MESSAGE_TABLE}`,
   );
   workflow ??= DBOS.registerWorkflow((session: number, said: string) => jobs!.work(session, said), { name: 'answer' });
   const url = new URL(database);

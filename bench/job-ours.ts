@@ -13,6 +13,8 @@ import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import {
   answer,
+  expectAnswer,
+  expectStateBefore,
   type JobOptions,
   type JobState,
   type JobSystem,
@@ -54,7 +56,7 @@ class OurJobs implements JobSystem {
 
   async execute(session: number, turn: number): Promise<void> {
     const { reply } = await this.turns.execute(NAME, question(turn), { sessionId: this.idOf(session) });
-    if (reply !== answer(turn)) expectSame(`answer of turn ${turn} of session ${session}`, reply, answer(turn));
+    expectAnswer(session, turn, reply);
   }
 
   async verify(): Promise<void> {
@@ -106,7 +108,7 @@ class JobModule {
         answer: ({ sessionId, input, state }) => {
           const turn = turnOf(input.text);
           witness.begin(sessionOf(sessionId), turn);
-          if (turn > 0) expectSame(`state before turn ${turn} of ${sessionId}`, state.turn, turn - 1);
+          expectStateBefore(turn, sessionId, state.turn);
           return reply(answer(turn), { state: stateAfter(turn) });
         },
       },

@@ -1,6 +1,8 @@
 import { type Database } from 'better-sqlite3';
 import {
   answer,
+  expectAnswer,
+  expectStateBefore,
   type JobOptions,
   type JobState,
   type JobSystem,
@@ -45,7 +47,7 @@ class PQueueAndSqliteSaver implements JobSystem {
     let queue = this.queues.get(session);
     if (!queue) this.queues.set(session, (queue = this.newQueue()));
     const reply = await queue.add(() => this.work(session, turn, question(turn)));
-    if (reply !== answer(turn)) expectSame(`answer of turn ${turn} of session ${session}`, reply, answer(turn));
+    expectAnswer(session, turn, reply);
   }
 
   async verify(): Promise<void> {
@@ -68,7 +70,7 @@ class PQueueAndSqliteSaver implements JobSystem {
     witness.begin(session, turn);
     const before = await this.saver.getTuple(threadOf(id));
     const state = before?.checkpoint.channel_values.state as JobState | undefined;
-    if (turn > 0) expectSame(`state before turn ${turn} of ${id}`, state?.turn, turn - 1);
+    expectStateBefore(turn, id, state?.turn);
     const reply = answer(turn);
     await putState(this.saver, id, before, turn, stateAfter(turn));
     this.append(id, turn, said, reply);

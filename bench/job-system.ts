@@ -1,6 +1,7 @@
 import { type TurnSystem } from './turn-system.js';
 import { words } from './text.js';
 import { type Witness } from './witness.js';
+import { expectSame } from './wrong-answer.error.js';
 
 /** Where a system has its data; each needs some of them. */
 export interface JobPlaces {
@@ -54,4 +55,14 @@ export function stateAfter(turn: number): JobState {
 /** The log of a session that had so many turns. */
 export function messagesOf(turns: number): string[] {
   return Array.from({ length: turns }, (_, turn) => [question(turn), answer(turn)]).flat();
+}
+
+/** @throws WrongAnswerError */
+export function expectAnswer(session: number, turn: number, given: string | null): void {
+  if (given !== answer(turn)) expectSame(`answer of turn ${turn} of session ${session}`, given, answer(turn));
+}
+
+/** @param stored what a turn finds; the first one finds nothing. @throws WrongAnswerError */
+export function expectStateBefore(turn: number, id: string, stored: number | undefined): void {
+  if (turn > 0) expectSame(`state before turn ${turn} of ${id}`, stored, turn - 1);
 }

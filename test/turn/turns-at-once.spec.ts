@@ -18,6 +18,7 @@ import { recordingAdapter } from '../support/recording-adapter.js';
 import { aborted, type Application, gate, LIVE_STORES, startApplication } from '../support/running-application.js';
 
 const HOUR = 3_600_000;
+const PATIENT = { leaseMs: HOUR, shutdownGraceMs: 20_000 };
 
 /** The default queue, which notes the sessions that were rung for. */
 class NotingQueue extends InProcessQueue {
@@ -149,7 +150,7 @@ describe('a turn that runs at once', () => {
   });
 
   it('TRN-14 that was claimed while its process began to stop runs within the grace', async () => {
-    const { app, adapter, answer, accepted } = await startWithSlowAnswers(20_000, () => undefined);
+    const { app, adapter, answer, accepted } = await startWithSlowAnswers(() => undefined, PATIENT);
     const sessionId = await app.session();
     const submitted = app.turns.submit('desk', 'hello', { sessionId });
     await accepted;
@@ -162,7 +163,10 @@ describe('a turn that runs at once', () => {
   });
 
   it('TRN-14 that was claimed while its process began to stop is released uncounted beyond the grace', async () => {
-    const { app, adapter, answer, accepted } = await startWithSlowAnswers(30, ({ signal }) => aborted(signal));
+    const { app, adapter, answer, accepted } = await startWithSlowAnswers(({ signal }) => aborted(signal), {
+      leaseMs: HOUR,
+      shutdownGraceMs: 30,
+    });
     const sessionId = await app.session();
     const submitted = app.turns.submit('desk', 'hello', { sessionId });
     await accepted;
@@ -175,21 +179,13 @@ describe('a turn that runs at once', () => {
   });
 
   it('TRN-14 TRN-15 whose acceptance was not answered while its process stopped runs within the grace', async () => {
-    const { pass, open } = gate();
-    const { pass: accepted, open: accept } = gate();
-    const adapter = withAccept(memoryAdapter(), async (turns, request) => {
-      await turns.accept(request);
-      accept();
-      await pass();
-      throw new StoreUnavailableError('The answer was lost.');
-    });
-    const { app } = await start(adapter, () => undefined, 4, { leaseMs: HOUR });
+    const { app, adapter, answer, accepted } = await startWithSlowAnswers(() => undefined, PATIENT, 'lost');
     const sessionId = await app.session();
     const submitted = app.turns.submit('desk', 'hello', { sessionId }).catch(() => undefined);
-    await accepted();
+    await accepted;
     const closed = app.close();
     await eventually(() => isClosing(app));
-    open();
+    answer();
     await Promise.all([submitted, closed]);
 
     expect(await adapter.turns.list({ sessionId })).toMatchObject([{ status: 'awaiting-input', failures: 0 }]);
@@ -217,24 +213,14 @@ describe('a turn that runs at once', () => {
   });
 
   it('TRN-09 is cancelled by who asks before its acceptance was answered', async () => {
-    const { pass, open } = gate();
-    const store = memoryAdapter();
-    const { pass: accepted, open: accept } = gate();
-    const answering = withAccept(store, async (turns, request) => {
-      const answer = await turns.accept(request);
-      accept();
-      await pass();
-      return answer;
-    });
-    // Nobody polls where hints come from everywhere, and no renewal comes soon.
-    const hints: TurnHints = { reach: 'store', subscribe: (listener) => store.hints.subscribe(listener) };
-    const { app } = await start({ ...answering, hints }, ({ signal }) => aborted(signal), 4, { leaseMs: HOUR });
+    // No renewal comes soon.
+    const { app, answer, accepted } = await startWithSlowAnswers(({ signal }) => aborted(signal), { leaseMs: HOUR });
     const sessionId = await app.session();
     const submitted = app.turns.submit('desk', 'hello', { sessionId });
-    await accepted();
+    await accepted;
     const [{ id }] = await app.turns.list({ sessionId });
     await app.turns.cancel(id);
-    open();
+    answer();
     await submitted;
 
     await eventually(async () => (await app.turns.get(id))?.status === 'cancelled');
@@ -252,7 +238,8 @@ describe('a turn that runs at once', () => {
     }));
     const { app, queue } = await start(adapter, () => undefined, 1);
     const sessionId = await app.session();
-    await app.turns.execute('desk', 'first', { sessionId });
+    await app.turns.submit('desk', 'first', { sessionId });
+    await eventually(() => settles === 1);
     expect(await app.turns.execute('desk', 'second', { sessionId })).toMatchObject({ turnIndex: 1 });
     expect(queue.rung).toEqual([]);
     open();
@@ -300,20 +287,25 @@ describe('a turn that runs at once', () => {
     expect(await app.turns.result(id)).toMatchObject({ turnIndex: 0 });
   });
 
-  /** Accepting is done, and its answer is on the way until `answer` is called. */
+  /** Accepting is done, and its answer is on the way until `answer` is called. Hints come from everywhere, so nobody polls. */
   async function startWithSlowAnswers(
-    shutdownGraceMs: number,
     handle: Handler,
+    settings: object,
+    becomes: 'answered' | 'lost' = 'answered',
   ): Promise<{ app: Application; adapter: SessionsAdapter; answer: () => void; accepted: Promise<void> }> {
     const { pass, open } = gate();
     const { pass: accepted, open: accept } = gate();
-    const adapter = withAccept(memoryAdapter(), async (turns, request) => {
+    const store = memoryAdapter();
+    const answering = withAccept(store, async (turns, request) => {
       const answer = await turns.accept(request);
       accept();
       await pass();
+      if (becomes === 'lost') throw new StoreUnavailableError('The answer was lost.');
       return answer;
     });
-    const { app } = await start(adapter, handle, 4, { shutdownGraceMs, leaseMs: HOUR });
+    const hints: TurnHints = { reach: 'store', subscribe: (listener) => store.hints.subscribe(listener) };
+    const adapter = { ...answering, hints };
+    const { app } = await start(adapter, handle, 4, settings);
     return { app, adapter, answer: open, accepted: accepted() };
   }
 });

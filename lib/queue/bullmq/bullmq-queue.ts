@@ -11,10 +11,10 @@ import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
 import { type FindProvider, type TurnQueue, type VisitPlace } from '../../turn/turn-queue.js';
 import { LaneVisits } from '../lane-visits.js';
+import { VisitRoom } from '../visit-room.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
 import { closeInTime } from './close-in-time.js';
 import { guardConnections } from './guard-connections.js';
-import { VisitRoom } from './visit-room.js';
 
 /** A ring, which is worth nothing once it was heard. */
 const RING: JobsOptions = { removeOnComplete: true, removeOnFail: true };

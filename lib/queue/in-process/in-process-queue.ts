@@ -1,5 +1,6 @@
 import { type TurnQueue, type VisitPlace } from '../../turn/turn-queue.js';
 import { LaneVisits } from '../lane-visits.js';
+import { VisitRoom } from '../visit-room.js';
 
 /**
  * The default doorbell: a fair queue in this process (TRN-20). Each rung session is visited once, in the order of the
@@ -10,13 +11,15 @@ export class InProcessQueue implements TurnQueue {
   private readonly waiting = new Set<string>();
   /** Sessions that were rung again while they were visited. */
   private readonly rungAgain = new Set<string>();
+  private readonly room: VisitRoom;
   private readonly visits = new LaneVisits((sessionId) => this.goOn(sessionId));
-  private running = 0;
   private readonly timers = new Map<string, { readonly timer: NodeJS.Timeout; readonly dueAt: number }>();
   private handler: ((sessionId: string) => Promise<void>) | null = null;
   private paused = false;
 
-  constructor(private readonly concurrency: number) {}
+  constructor(concurrency: number) {
+    this.room = new VisitRoom(concurrency);
+  }
 
   async ring(sessionId: string, delayMs = 0): Promise<void> {
     if (delayMs > 0) {
@@ -36,7 +39,7 @@ export class InProcessQueue implements TurnQueue {
   reserve(sessionId: string): VisitPlace | null {
     if (!this.handler || this.paused || this.waiting.size > 0) return null;
     if (this.visits.has(sessionId)) return this.visits.keepOn(sessionId);
-    return this.takeRoom() ? this.visits.keep(sessionId) : null;
+    return this.room.tryEnter() ? this.visits.keep(sessionId) : null;
   }
 
   async pause(): Promise<void> {
@@ -74,20 +77,14 @@ export class InProcessQueue implements TurnQueue {
     const { handler } = this;
     if (!handler || this.paused) return;
     for (const sessionId of this.waiting) {
-      if (!this.takeRoom()) return;
+      if (!this.room.tryEnter()) return;
       this.waiting.delete(sessionId);
       void this.visits.begin(sessionId, () => handler(sessionId));
     }
   }
 
-  private takeRoom(): boolean {
-    if (this.running >= this.concurrency) return false;
-    this.running += 1;
-    return true;
-  }
-
   private goOn(sessionId: string): void {
-    this.running -= 1;
+    this.room.leave();
     if (this.rungAgain.delete(sessionId)) this.waiting.add(sessionId);
     this.startVisits();
   }

@@ -1,5 +1,4 @@
 import { type SessionsAdapter } from '../../sessions.adapter.js';
-import { HintEmitter } from '../hint-emitter.js';
 import { EmbeddedCheckpoints } from './checkpoints.js';
 import { EmbeddedConversations } from './conversations.js';
 import { EmbeddedLeases } from './leases.js';
@@ -13,22 +12,14 @@ import { EmbeddedTurnLedger } from './turns.js';
 export function embeddedPorts(
   db: EmbeddedDatabase,
 ): Omit<SessionsAdapter, 'shared' | 'ping' | 'init' | 'beginWork' | 'close'> {
-  const hints = new HintEmitter();
   return {
     sessions: new EmbeddedSessions(db),
-    turns: new EmbeddedTurnLedger(db, (turn) => hints.tell(turn.id, turn)),
-    hints: { subscribe: (listener) => both(db.onChanged(listener), hints.subscribe(listener)) },
+    turns: new EmbeddedTurnLedger(db),
+    hints: { subscribe: (listener) => db.onChanged(listener) },
     events: new EmbeddedTurnEvents(db),
     checkpoints: new EmbeddedCheckpoints(db),
     conversations: new EmbeddedConversations(db),
     state: new EmbeddedState(db),
     leases: new EmbeddedLeases(db),
-  };
-}
-
-function both(first: () => void, second: () => void): () => void {
-  return () => {
-    first();
-    second();
   };
 }

@@ -35,11 +35,7 @@ import { signalTurn, waitTurn } from './wait-turn.js';
 
 /** The turn ledger of an embedded store: one transaction an operation. */
 export class EmbeddedTurnLedger implements TurnLedger {
-  /** @param settled is told of what this process settled, so that whoever waits for it here need not read it */
-  constructor(
-    private readonly db: EmbeddedDatabase,
-    private readonly settled: (turn: Turn) => void,
-  ) {}
+  constructor(private readonly db: EmbeddedDatabase) {}
 
   accept(request: AcceptTurn): Promise<AcceptedTurn> {
     return this.db.write((tx) => acceptTurn(tx, request));
@@ -58,10 +54,8 @@ export class EmbeddedTurnLedger implements TurnLedger {
     });
   }
 
-  async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
-    const settled = await this.db.write((tx) => settleTurn(tx, hold, settlement, next));
-    this.settled(settled.turn);
-    return settled;
+  settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
+    return this.db.write((tx) => settleTurn(tx, hold, settlement, next));
   }
 
   retry(hold: TurnHold, failure: TurnFailure): Promise<Turn> {

@@ -2,7 +2,7 @@ import { SessionNotFoundError, SessionStateError } from '../../session/session.e
 import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../../turn/turn.errors.js';
 import { type AcceptedTurn, type AcceptTurn } from '../../turn/turn.store.js';
 import { type CancelMode, type WhenBusy } from '../../turn/turn.js';
-import { claimTurn, repeatClaim } from './claim-turn.js';
+import { claimHead, repeatClaim } from './claim-turn.js';
 import { assertNotErased, endTurn, hasBegun, isLapsed, makeLane, restLane } from './lane.js';
 import { assertTakesTurns } from './lane-control.js';
 import { iso, toTurn } from './row-mapping.js';
@@ -29,8 +29,9 @@ export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
 
   const turn = newTurn(request, lane.nextPosition, tx.now);
   tx.turns.insert(turn);
-  tx.lanes.update(lane.sessionId, { nextPosition: lane.nextPosition + 1, depth: depth + 1 });
-  const claimed = depth === 0 && request.claim ? claimTurn(tx, lane.sessionId, request.claim) : null;
+  const added = { nextPosition: lane.nextPosition + 1, depth: depth + 1 };
+  tx.lanes.update(lane.sessionId, added);
+  const claimed = depth === 0 && request.claim ? claimHead(tx, { ...lane, ...added }, turn, request.claim) : null;
   if (claimed) return { turn: toTurn(turn), duplicate: false, ring: false, claimed };
   // Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring.
   const ring = headChanges && restLane(tx, lane.sessionId, depth + 1);

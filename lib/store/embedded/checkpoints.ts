@@ -25,7 +25,7 @@ export class EmbeddedCheckpoints extends CheckpointStore {
   append(checkpoint: NewCheckpoint, keep: KeepCheckpoints): Promise<Checkpoint> {
     return this.db.write((tx) => {
       assertNotErased(tx, checkpoint.sessionId);
-      return appendCheckpoint(tx, checkpoint, keep);
+      return toCheckpoint(appendCheckpoint(tx, checkpoint, keep));
     });
   }
 
@@ -45,8 +45,8 @@ export class EmbeddedCheckpoints extends CheckpointStore {
 
   prune(orchestrator: string, sessionId: string, keep: number): Promise<number> {
     return this.db.write((tx) => {
-      const latest = tx.checkpoints.latest(orchestrator, sessionId);
-      return latest ? tx.checkpoints.deleteBefore(orchestrator, sessionId, latest.turnIndex - keep + 1) : 0;
+      const last = tx.checkpoints.lastIndex(orchestrator, sessionId);
+      return last === undefined ? 0 : tx.checkpoints.deleteBefore(orchestrator, sessionId, last - keep + 1);
     });
   }
 
@@ -58,10 +58,10 @@ export class EmbeddedCheckpoints extends CheckpointStore {
 }
 
 /** Compare-and-set on the index; then exactly `keep` remain (BOT-21). */
-export function appendCheckpoint(tx: Transaction, checkpoint: NewCheckpoint, keep: KeepCheckpoints): Checkpoint {
+export function appendCheckpoint(tx: Transaction, checkpoint: NewCheckpoint, keep: KeepCheckpoints): CheckpointRow {
   const { orchestrator, sessionId, turnIndex } = checkpoint;
-  const latest = tx.checkpoints.latest(orchestrator, sessionId);
-  if (turnIndex !== (latest ? latest.turnIndex + 1 : 0)) {
+  const last = tx.checkpoints.lastIndex(orchestrator, sessionId) ?? -1;
+  if (turnIndex !== last + 1) {
     throw new CheckpointConflictError(orchestrator, sessionId, turnIndex);
   }
   const row: CheckpointRow = {
@@ -80,5 +80,5 @@ export function appendCheckpoint(tx: Transaction, checkpoint: NewCheckpoint, kee
   };
   tx.checkpoints.insert(row);
   if (keep !== 'all') tx.checkpoints.deleteBefore(orchestrator, sessionId, turnIndex - keep + 1);
-  return toCheckpoint(row);
+  return row;
 }

@@ -13,22 +13,23 @@ import { type Transaction } from './tables.js';
 
 /** TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease. */
 export function claimTurn(tx: Transaction, sessionId: string, request: ClaimRequest): ClaimedTurn | null {
-  let lane = tx.lanes.get(sessionId);
-  while (lane && lane.depth > 0) {
-    const head = tx.turns.head(sessionId);
-    if (!head) return null;
-    if (head.status === 'running') {
-      if (!isLapsed(lane, tx.now)) return repeatClaim(tx, head, request);
-    } else if (!isDue(head, tx.now)) {
-      return null;
-    }
-    if (isPaused(tx, lane)) return null;
-    const ready = makeReady(tx, head, request);
-    if (ready) return give(tx, lane, ready, request);
-    restLane(tx, sessionId, lane.depth - 1);
-    lane = tx.lanes.get(sessionId);
+  const lane = tx.lanes.get(sessionId);
+  const head = lane && lane.depth > 0 ? tx.turns.head(sessionId) : undefined;
+  return lane && head ? claimHead(tx, lane, head, request) : null;
+}
+
+/** The head of the lane or, when that ends instead, the one behind it. */
+export function claimHead(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimRequest): ClaimedTurn | null {
+  if (head.status === 'running') {
+    if (!isLapsed(lane, tx.now)) return repeatClaim(tx, head, request);
+  } else if (!isDue(head, tx.now)) {
+    return null;
   }
-  return null;
+  if (isPaused(tx, lane)) return null;
+  const ready = makeReady(tx, head, request);
+  if (ready) return give(tx, lane, ready, request);
+  restLane(tx, lane.sessionId, lane.depth - 1);
+  return claimTurn(tx, lane.sessionId, request);
 }
 
 /** The same claim sent twice gets the same answer, for as long as it holds the turn; null: it is not the same or does not. */

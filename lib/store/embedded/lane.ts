@@ -52,9 +52,12 @@ export function hasBegun({ startedAt }: TurnRow): boolean {
 }
 
 /** The lane and the turn that a hold is for. @throws TurnFencedError unless it is still the lane's current one */
-export function held(tx: Transaction, hold: TurnHold): { lane: LaneRow; turn: TurnRow } {
+export function held(
+  tx: Transaction,
+  hold: TurnHold,
+  turn = tx.turns.get(hold.turnId),
+): { lane: LaneRow; turn: TurnRow } {
   const lane = tx.lanes.get(hold.sessionId);
-  const turn = tx.turns.get(hold.turnId);
   if (!lane || !turn || lane.runningTurn !== hold.turnId || lane.fence !== hold.fence) {
     throw new TurnFencedError(hold.sessionId, hold.turnId, hold.fence);
   }

@@ -29,11 +29,11 @@ export function settleTurn(
   next?: ClaimRequest,
 ): SettledTurn {
   const { sessionId, turnId, fence } = hold;
-  const settled = tx.turns.get(turnId);
+  const known = tx.turns.get(turnId);
   // Sent twice: the first one was committed, only its answer was lost.
-  if (settled?.settledFence === fence) return handOver(tx, settled, next, true);
+  if (known?.settledFence === fence) return handOver(tx, known, next, true);
 
-  const { lane, turn } = held(tx, hold);
+  const { lane, turn } = held(tx, hold, known);
   const { status, reply, error, report, checkpoint, stateChanges = [] } = settlement;
   const reset = resetSince(lane, turn, writtenNamespaces(settlement));
   if (reset.length > 0) throw new StateResetError(sessionId, reset);
@@ -90,7 +90,9 @@ function touchSession(tx: Transaction, sessionId: string): SessionChange | undef
   const row = tx.sessions.get(sessionId);
   if (!row || row.state === 'expired') return undefined;
   const session = touched(toSession(row), iso(tx.now));
-  const { id, surfaces: _, metadata: __, ...changes } = toSessionRow(session);
-  tx.sessions.update(id, changes);
+  const { state, lastActivityAt, stateChangedAt, version } = toSessionRow(session);
+  // What stays the same is left out, for the indexes it is in.
+  const moved = state === row.state ? {} : { state, stateChangedAt };
+  tx.sessions.update(sessionId, { ...moved, lastActivityAt, version });
   return { session, previousState: row.state, changed: session.version !== row.version };
 }

@@ -71,6 +71,8 @@ export interface CheckpointTable extends Table<
   Pick<CheckpointRow, 'orchestrator' | 'sessionId' | 'turnIndex'>
 > {
   latest(orchestrator: string, sessionId: string): CheckpointRow | undefined;
+  /** The index of the latest one. */
+  lastIndex(orchestrator: string, sessionId: string): number | undefined;
   /** Indices below `before`, the latest first. */
   select(orchestrator: string, sessionId: string, before: number, limit: number): CheckpointRow[];
   sessions(orchestrator: string, prefix: string, after: string, limit: number): string[];

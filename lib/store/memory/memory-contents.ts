@@ -18,6 +18,10 @@ export class MemoryCheckpoints
     return this.byIndex.of(joined(orchestrator, sessionId)).at(-1);
   }
 
+  lastIndex(orchestrator: string, sessionId: string): number | undefined {
+    return this.latest(orchestrator, sessionId)?.turnIndex;
+  }
+
   select(orchestrator: string, sessionId: string, before: number, limit: number): CheckpointRow[] {
     return this.byIndex
       .of(joined(orchestrator, sessionId))

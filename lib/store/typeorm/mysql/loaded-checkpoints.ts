@@ -29,6 +29,10 @@ export class LoadedCheckpoints extends LoadedTable<CheckpointRow, Key> implement
     return this.rows.latest(orchestrator, sessionId);
   }
 
+  lastIndex(orchestrator: string, sessionId: string): number | undefined {
+    return this.latest(orchestrator, sessionId)?.turnIndex;
+  }
+
   select(orchestrator: string, sessionId: string, before: number, limit: number): CheckpointRow[] {
     const name = fact('checkpoints', orchestrator, sessionId, before, limit);
     this.unit.recall(name, () => {
@@ -61,7 +65,7 @@ export class LoadedCheckpoints extends LoadedTable<CheckpointRow, Key> implement
 
   /** Indices have no gaps, so what goes can be counted without reading it. */
   deleteBefore(orchestrator: string, sessionId: string, before: number): number {
-    const newest = this.latest(orchestrator, sessionId)?.turnIndex;
+    const newest = this.lastIndex(orchestrator, sessionId);
     if (newest === undefined) return 0;
     const lowest = this.lowest(orchestrator, sessionId) ?? newest;
     const end = Math.min(before, newest + 1);

@@ -19,6 +19,13 @@ export class SqliteCheckpoints
     return this.select(orchestrator, sessionId, Number.MAX_SAFE_INTEGER, 1)[0];
   }
 
+  lastIndex(orchestrator: string, sessionId: string): number | undefined {
+    const { last } = this.connection
+      .statement('SELECT MAX(turn_index) AS last FROM {checkpoint} WHERE orchestrator = ? AND session_id = ?')
+      .get(orchestrator, sessionId) as { last: number | null };
+    return last ?? undefined;
+  }
+
   select(orchestrator: string, sessionId: string, before: number, limit: number): CheckpointRow[] {
     return this.all(this.selectBefore, orchestrator, sessionId, before, limit);
   }

@@ -158,7 +158,8 @@ describe('what readers of one turn share', () => {
     expect(feed.after(1)).toEqual(eventsOf(2, 2));
     expect(errors).toEqual([expect.stringContaining(`turn ${hashed('t')} could`)]);
     for (const other of ['ann', 'STORE_UNAVAILABLE']) expect(errors[0]).not.toContain(other);
-    expect(failedAt[3] - failedAt[1]).toBeGreaterThan(1900);
+    // Two pauses of a second, where a look that finds nothing is followed by the next one after a tenth.
+    expect(failedAt[3] - failedAt[1]).toBeGreaterThan(1000);
   });
 
   it('NST-22 what a stream fails of is logged without its message, and not told to its reader', async () => {

@@ -40,8 +40,9 @@ export class Lane {
     return open < 0 ? this.turns.length : open;
   }
 
+  /** Also with turns that somebody else has sent: `verify` tells of them. */
   get isIdle(): boolean {
-    return this.settled === this.sent.length;
+    return this.settled >= this.sent.length;
   }
 
   get running(): TurnView | undefined {

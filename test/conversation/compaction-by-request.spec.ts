@@ -493,14 +493,12 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
       await (turns ? speakInTurns(adapter, sessionId, 1, 8) : speak(adapter, sessionId, 1, 8));
       await compactionOf(process).compactBy(sessionId, { maxMessages: 6 });
       const summarize = async (): Promise<string> => {
-        const { version = 0 } = (await adapter.state.get({ ...HEAD, sessionId })) ?? {};
         const value = { ...FIRST_HEAD, id: mintId(), log: 'second' };
-        const log = { head: HEAD, value: value as never, ifVersion: version };
-        const cleared = await adapter.state.reset({
-          sessionId,
-          namespaces: [CONVERSATION_NAMESPACE],
-          epoch: 'second',
-          log,
+        // The lease of the compaction may be renewed between the look and the reset.
+        const cleared = await eventually(async () => {
+          const { version = 0 } = (await adapter.state.get({ ...HEAD, sessionId })) ?? {};
+          const log = { head: HEAD, value: value as never, ifVersion: version };
+          return adapter.state.reset({ sessionId, namespaces: [CONVERSATION_NAMESPACE], epoch: 'second', log });
         });
         expect(cleared).toMatchObject({ messages: 8 });
         return 'too late';

@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { nodeProcess } from '../support/child-process.js';
 import { eventually } from '../support/eventually.js';
+import { freePort } from '../support/services/server-process.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { PROJECT } from './pages.js';
 
@@ -53,13 +53,4 @@ function compiled(text: string): string {
     },
   });
   return outputText;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

@@ -5,6 +5,7 @@ import { type Browser, type BrowserContext, type BrowserContextOptions, chromium
 import { eventually } from '../support/eventually.js';
 import { SampleProcess } from '../support/sample-process.js';
 import { findChromium } from '../support/services/chromium.js';
+import { freePort } from '../support/services/server-process.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { ChatPage, type Overview } from './chat-page.js';
 
@@ -22,7 +23,8 @@ describe('the chat page of the support desk', () => {
   let context: BrowserContext;
 
   beforeAll(async () => {
-    sample = await SampleProcess.start(file);
+    // It is started again on the same one.
+    sample = await SampleProcess.start(file, await freePort());
     browser = await chromium.launch({ executablePath: findChromium(), args: ['--no-sandbox'] });
   }, 120_000);
 

@@ -205,7 +205,8 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     const done = await eventually(() => keys.once(asked('dead'), async () => RESULT).catch(() => null));
 
     expect(done).toEqual({ result: RESULT, repeated: false });
-    expect(performance.now() - begins).toBeGreaterThanOrEqual(BRIEF_MS);
+    // Stores count whole milliseconds.
+    expect(performance.now() - begins).toBeGreaterThan(BRIEF_MS - 1);
     end.open();
     await first;
   });

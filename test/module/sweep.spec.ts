@@ -38,11 +38,12 @@ const NOTHING: SweepCounts = {
 /** A cron job of the application's own. */
 @Injectable()
 class Heartbeat {
+  /** In which second each came. */
   readonly beats: number[] = [];
 
   @Cron(EVERY_SECOND, { name: 'heartbeat' })
   beat(): void {
-    this.beats.push(performance.now());
+    this.beats.push(Math.floor(Date.now() / 1000));
   }
 }
 
@@ -112,11 +113,10 @@ describe('the sweep of idle sessions', () => {
     const app = await start({ sweep: { cron: EVERY_SECOND } }, { schedule: 'before' });
     const { beats } = app.get(Heartbeat);
 
-    await eventually(() => beats.length >= 3);
+    await eventually(() => beats.length >= 2);
 
-    // Twice a second, three beats would take one second; once a second they take two.
-    const [first = 0, , third = 0] = beats;
-    expect(third - first).toBeGreaterThan(1500);
+    // However late the first one is on a busy machine, the next one waits for its second.
+    expect(new Set(beats).size).toBe(beats.length);
     expect(app.get(SchedulerRegistry).getCronJobs().size).toBe(2);
   });
 

@@ -385,17 +385,19 @@ it.each(['first', 'last'] as const)(
 
 it("BOT-01 a handler can tell by its signal's reason why it was stopped", async () => {
   const reasons: unknown[] = [];
+  const begun = gate();
   const desk = defineOrchestrator({
     name: 'desk',
     intents: {
       answer: async ({ signal }) => {
+        begun.open();
         await aborted(signal).catch((reason: unknown) => reasons.push(reason));
       },
     },
   });
   const { handle, session, turns } = await startApplication({ adapter: memoryAdapter(), orchestrators: [desk] });
   const { id } = await handle(desk).submit('hello', { sessionId: await session() });
-  await eventually(async () => (await turns.get(id))?.status === 'running');
+  await begun.pass();
   await turns.cancel(id);
   await eventually(() => reasons.length > 0);
   expect(reasons[0]).toBeInstanceOf(TurnStoppedError);

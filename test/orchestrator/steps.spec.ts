@@ -147,14 +147,16 @@ describe.each(LIVE_STORES)('steps of a turn over $name', ({ open }) => {
 
   it('BOT-30 a step of a turn that was cancelled does not begin', async () => {
     const { pass, open: release } = gate();
+    const begun = gate();
     const effects: string[] = [];
     let problem: unknown;
     const { app } = await startDesk(open, async (turn) => {
+      begun.open();
       await pass();
       await turn.step('late', () => effects.push('late')).catch((error: unknown) => (problem = error));
     });
     const { id } = await app.handle({ name: 'desk' }).submit('hi', { sessionId: await app.session() });
-    await eventually(async () => (await app.turns.get(id))?.status === 'running');
+    await begun.pass();
     await app.turns.cancel(id);
     await eventually(async () => (await app.turns.get(id))?.status === 'cancelled');
     release();

@@ -1,12 +1,2 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-
 /** A port of this machine on which nobody listens. */
-export async function portOfNobody(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address ? address.port : 0;
-}
+export { freePort as portOfNobody } from './services/server-process.js';

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { appendFileSync, chownSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
 const START_LIMIT_MS = 30_000;
@@ -47,13 +47,20 @@ export function giveToServer(folder: string): void {
   if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
 }
 
+/** One of those that systems give to nobody by themselves, so that no connection has it by the time a server listens. */
 export async function freePort(): Promise<number> {
-  const socket = createServer().listen(0, '127.0.0.1');
-  await once(socket, 'listening');
-  const { port } = socket.address() as AddressInfo;
-  socket.close();
-  await once(socket, 'close');
-  return port;
+  for (;;) {
+    const port = randomInt(11_000, 30_000);
+    const socket = createServer();
+    try {
+      await once(socket.listen(port, '127.0.0.1'), 'listening');
+    } catch {
+      continue;
+    }
+    socket.close();
+    await once(socket, 'close');
+    return port;
+  }
 }
 
 async function untilItAnswers(

@@ -12,6 +12,7 @@ import { APPEND_EVENTS } from '../../lib/store/redis/scripts/turn-event-operatio
 import { eventually } from '../support/eventually.js';
 import { type Application, startApplication } from '../support/running-application.js';
 import { describeServers } from '../support/servers.js';
+import { whileSteady } from '../support/steady-clock.js';
 import { adapterOf, optionsOn } from '../support/stores.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
@@ -44,9 +45,14 @@ describeServers('events while the server is away', (server) => {
     ['all answers are lost', () => proxy.swallowAnswers()],
     ['the answer to an append is lost', () => proxy.swallowAnswers(APPENDS[server.type])],
     ['the answer to an append is late', () => proxy.holdAnswers(APPENDS[server.type])],
-  ])('TRN-30 are stored once and in order, and shown to every reader, when %s for a while', async (_, fail) => {
+  ])('TRN-30 are stored once and in order, and shown to every reader, when %s for a while', (_, fail) =>
+    whileSteady(BOUND_MS / 2, () => storeAndShow(fail)),
+  );
+
+  async function storeAndShow(fail: () => void): Promise<void> {
+    proxy.restore();
     let failed = 0;
-    const { turns, session, adapter } = await start(
+    const app = await start(
       // Each retry is sent again after a failure that was seen.
       noting(newStore(), () => (failed += 1)),
       async (turn) => {
@@ -60,63 +66,72 @@ describeServers('events while the server is away', (server) => {
         }
       },
     );
-    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
-    const readers = Array.from({ length: 3 }, () => all(turns.readEvents(id)));
-    for (const events of await Promise.all(readers)) {
-      expect(events.map(({ offset }) => offset)).toEqual(Array.from({ length: COUNT + 1 }, (_value, at) => at + 1));
-      expect(events.slice(0, COUNT).map(({ data }) => data)).toEqual(
-        events.slice(0, COUNT).map(({ offset }) => offset),
-      );
-      expect(events[COUNT]).toMatchObject({ type: 'settled', data: { status: 'awaiting-input' } });
-    }
-    expect(failed).toBeGreaterThan(0);
-    expect(await adapter.events.last(id)).toBe(COUNT);
-    expect(await turns.get(id)).toMatchObject({ failures: 0 });
-  });
-
-  it('TRN-32 a reader in another process misses nothing of what came while its store was away', async () => {
-    const prefix = `s${randomUUID().slice(0, 8)}_`;
-    const direct = adapterOf(optionsOn(server, prefix, { poolSize: 5 }));
-    const worker = await start(direct, async (turn) => {
-      for (let n = 1; n <= COUNT; n += 1) {
-        await turn.emit({ type: 'delta', data: n });
-        await delay(10);
+    try {
+      const { turns, session, adapter } = app;
+      const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+      const readers = Array.from({ length: 3 }, () => all(turns.readEvents(id)));
+      for (const events of await Promise.all(readers)) {
+        expect(events.map(({ offset }) => offset)).toEqual(Array.from({ length: COUNT + 1 }, (_value, at) => at + 1));
+        expect(events.slice(0, COUNT).map(({ data }) => data)).toEqual(
+          events.slice(0, COUNT).map(({ offset }) => offset),
+        );
+        expect(events[COUNT]).toMatchObject({ type: 'settled', data: { status: 'awaiting-input' } });
       }
-    });
-    const behind = adapterOf({
-      ...optionsOn({ ...server, url: proxy.url }, prefix, { poolSize: 5 }),
-      operationTimeoutMs: BOUND_MS,
-    });
-    const web = await startApplication({ adapter: behind, role: 'submit' });
-    const { id } = await worker.turns.submit('desk', 'go', { sessionId: await worker.session() });
-    const events: TurnEvent[] = [];
-    const read = (async () => {
-      for await (const event of web.turns.readEvents(id)) events.push(event);
-    })();
-    await eventually(() => events.length > 5);
-    proxy.cut();
-    await worker.turns.result(id);
-    proxy.restore();
-    await read;
-    expect(events.map(({ offset }) => offset)).toEqual(Array.from({ length: COUNT + 1 }, (_, at) => at + 1));
-  });
-
-  it('TRN-33 a reader that has fallen behind goes on once its store is back', async () => {
-    const { turns, session } = await start(newStore(), async (turn) => {
-      for (let n = 1; n <= 300; n += 1) await turn.emit({ type: 'delta', data: n });
-    });
-    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
-    await turns.result(id);
-    const offsets: number[] = [];
-    for await (const { offset } of turns.readEvents(id)) {
-      offsets.push(offset);
-      if (offset === 1) {
-        proxy.cut();
-        void delay(OUTAGE_MS).then(() => proxy.restore());
-      }
+      expect(failed).toBeGreaterThan(0);
+      expect(await adapter.events.last(id)).toBe(COUNT);
+      expect(await turns.get(id)).toMatchObject({ failures: 0 });
+    } finally {
+      await app.close();
     }
-    expect(offsets).toEqual(Array.from({ length: 301 }, (_, at) => at + 1));
-  });
+  }
+
+  it('TRN-32 a reader in another process misses nothing of what came while its store was away', () =>
+    whileSteady(BOUND_MS / 2, async () => {
+      proxy.restore();
+      const prefix = `s${randomUUID().slice(0, 8)}_`;
+      const direct = adapterOf(optionsOn(server, prefix, { poolSize: 5 }));
+      const worker = await start(direct, async (turn) => {
+        for (let n = 1; n <= COUNT; n += 1) {
+          await turn.emit({ type: 'delta', data: n });
+          await delay(10);
+        }
+      });
+      const behind = adapterOf({
+        ...optionsOn({ ...server, url: proxy.url }, prefix, { poolSize: 5 }),
+        operationTimeoutMs: BOUND_MS,
+      });
+      const web = await startApplication({ adapter: behind, role: 'submit' });
+      const { id } = await worker.turns.submit('desk', 'go', { sessionId: await worker.session() });
+      const events: TurnEvent[] = [];
+      const read = (async () => {
+        for await (const event of web.turns.readEvents(id)) events.push(event);
+      })();
+      await eventually(() => events.length > 5);
+      proxy.cut();
+      await worker.turns.result(id);
+      proxy.restore();
+      await read;
+      expect(events.map(({ offset }) => offset)).toEqual(Array.from({ length: COUNT + 1 }, (_, at) => at + 1));
+    }));
+
+  it('TRN-33 a reader that has fallen behind goes on once its store is back', () =>
+    whileSteady(BOUND_MS / 2, async () => {
+      proxy.restore();
+      const { turns, session } = await start(newStore(), async (turn) => {
+        for (let n = 1; n <= 300; n += 1) await turn.emit({ type: 'delta', data: n });
+      });
+      const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+      await turns.result(id);
+      const offsets: number[] = [];
+      for await (const { offset } of turns.readEvents(id)) {
+        offsets.push(offset);
+        if (offset === 1) {
+          proxy.cut();
+          void delay(OUTAGE_MS).then(() => proxy.restore());
+        }
+      }
+      expect(offsets).toEqual(Array.from({ length: 301 }, (_, at) => at + 1));
+    }));
 
   function newStore(): SessionsAdapter {
     const options = optionsOn({ ...server, url: proxy.url }, `s${randomUUID().slice(0, 8)}_`, { poolSize: 5 });

@@ -36,18 +36,21 @@ describePostgres('hints of the PostgreSQL store without LISTEN', () => {
   ])('TRN-10 a process hears at once of a turn that it %s itself', async (_, change) => {
     await change();
 
-    expect(heard).toEqual([hold.turnId]);
+    // Once more where the store listens again by then.
+    expect(new Set(heard)).toEqual(new Set([hold.turnId]));
   });
 
   /** As a connection pooler does that lends connections for a transaction: what is sent to a listener reaches nobody. */
   async function stopListening(): Promise<void> {
     const client = new pg.Client(url);
     await client.connect();
-    const listener = `FROM pg_stat_activity WHERE query LIKE 'LISTEN "${tablePrefix}%'`;
-    const ended = await client.query(`SELECT pg_terminate_backend(pid) ${listener}`);
-    expect(ended.rowCount).toBe(1);
+    const { rows } = await client.query<{ pid: number }>(
+      `SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN "${tablePrefix}%'`,
+    );
+    expect(rows).toHaveLength(1);
     // Not by the server's own wait, which is longer than the pause before the store listens again.
-    await eventually(async () => (await client.query(`SELECT 1 ${listener}`)).rowCount === 0);
+    const listener = `SELECT FROM pg_stat_activity WHERE pid = ${rows[0].pid}`;
+    await eventually(async () => (await client.query(listener)).rowCount === 0);
     await client.end();
   }
 });

@@ -4,6 +4,7 @@ import { type AtomicSessionStoreAdapter, type ClaimedTurn, type SessionsAdapter 
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import pg from 'pg';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
+import { PostgresRival } from '../support/postgres-rival.js';
 import { describePostgres } from '../support/servers.js';
 
 const CART = { namespace: 'n', scope: '', key: 'cart' };
@@ -86,18 +87,18 @@ describePostgres('the PostgreSQL store', () => {
 
   it('TRN-01 an operation that PostgreSQL sacrifices to end a deadlock is done all the same', async () => {
     await sessions.create({ id: 'd', userId: 'ann', attachedSurfaces: [], metadata: {} }, RULES);
-    const other = new pg.Client(url);
-    await other.connect();
+    const other = await PostgresRival.open(url, tablePrefix);
+    await other.begin();
     // The other one is patient, so that the victim is ours.
-    await other.query("BEGIN; SET LOCAL deadlock_timeout = '10s'");
+    await other.query("SET LOCAL deadlock_timeout = '10s'");
     await other.query(`UPDATE ${tablePrefix}session SET workspace_id = 'w' WHERE id = 'd'`);
     const queries = jest.spyOn(pg.Client.prototype, 'query');
     // Holds the lane, and waits for the session.
     const expiring = sessions.expire('d');
-    await waitUntilSomebodyWaits();
+    await other.isWaitedFor();
     await other.query(`UPDATE ${tablePrefix}lane SET offers = offers WHERE session_id = 'd'`);
-    await other.query('COMMIT');
-    await other.end();
+    await other.end('COMMIT');
+    await other.close();
 
     expect((await expiring).session).toMatchObject({ state: 'expired', workspaceId: 'w' });
     const calls = queries.mock.calls.filter(([sql]) => String(sql).includes('expire_session'));
@@ -111,14 +112,6 @@ describePostgres('the PostgreSQL store', () => {
     const trips = queries.mock.calls.length;
     queries.mockRestore();
     return trips;
-  }
-
-  async function waitUntilSomebodyWaits(): Promise<void> {
-    const client = new pg.Client(url);
-    await client.connect();
-    const waiting = `SELECT 1 FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()`;
-    while ((await client.query(waiting)).rowCount === 0) await new Promise((resolve) => setTimeout(resolve, 5));
-    await client.end();
   }
 });
 

@@ -9,7 +9,7 @@ import {
   type TurnSettlement,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
-import { succeeds, unavailable } from '../support/faults.js';
+import { openWithTurn, succeeds, unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { PrivateRedis } from '../support/private-redis.js';
 import { describeRedis } from '../support/servers.js';
@@ -205,8 +205,7 @@ describeRedis('a Redis server that fails', () => {
   it('NST-05 waits for a server that loads its data, and not for longer than an operation may take', async () => {
     redis = await PrivateRedis.start('--save', '3600 1');
     store = redis.store({ operationTimeoutMs: 300 });
-    await store.init?.();
-    await runningTurn();
+    await openWithTurn(store, 's');
     await redis.client.eval(`for i = 1, 20000 do redis.call('SET', 'k' .. i, 'x') end`, 0);
     await redis.client.save();
     await redis.kill();

@@ -1,5 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+/** Waits until the clock by which stores note times has gone on. A timer may be over as soon as it is set, where this process was busy. */
+export async function clockGoesOn(): Promise<void> {
+  const now = Date.now();
+  await eventually(() => Date.now() > now + 1, { everyMs: 1 });
+}
+
 /** Waits until `condition` gives something truthy. @throws when it has not after `limitMs` */
 export async function eventually<T>(
   condition: () => T | Promise<T>,

@@ -150,7 +150,7 @@ describeRedis('a process with bullmqQueue', () => {
     const { port } = server.address() as AddressInfo;
     const closed = once(server, 'close');
     if (what === 'nobody listens') server.close();
-    const run = promisify(execFile)(process.execPath, [PROGRAM, JSON.stringify({ port })], { timeout: 15_000 });
+    const run = promisify(execFile)(process.execPath, [PROGRAM, JSON.stringify({ port })], { timeout: 30_000 });
     await expect(run).resolves.toBeDefined();
     server.close();
     if (what === 'nobody listens') await closed;

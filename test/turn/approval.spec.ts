@@ -14,7 +14,7 @@ import {
   TurnSettledError,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
-import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
 class Approval {
   @IsBoolean()
@@ -343,16 +343,15 @@ describe('waitFor', () => {
   );
 
   it('TRN-09 TRN-13 a cancel while steps beside a wait are stored ends the turn', async () => {
-    let started!: () => void;
-    const begun = new Promise<void>((resolve) => (started = resolve));
+    const [begun, cancelled] = [gate(), gate()];
     const after: unknown[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
       intents: {
         go: async (turn: TurnContext) => {
-          const slow = turn.step('slow', async () => {
-            started();
-            await delay(50);
+          const slow = turn.step('slow', () => {
+            begun.open();
+            return cancelled.pass();
           });
           slow.catch(() => undefined);
           await turn.waitFor('answer').catch((error: unknown) => after.push(error));
@@ -362,10 +361,11 @@ describe('waitFor', () => {
     const { session, handle, turns } = await startApplication({ orchestrators: [desk] });
     const sessionId = await session();
     const result = rejection(handle(desk).execute('go', { sessionId }), TurnCancelledError);
-    await begun;
+    await begun.pass();
     const [{ id }] = await turns.list({ sessionId });
     await turns.cancel(id);
     await result;
+    cancelled.open();
     await eventually(() => after.length === 1);
     expect(after[0]).toMatchObject({ code: 'TURN_STOPPED' });
   });

@@ -85,12 +85,14 @@ describe.each(LIVE_STORES)('cancelling a turn over $name', ({ open }) => {
 
   it('TRN-09 does not wait for a handler that does not listen, and refuses what it still does', async () => {
     const { pass, open: release } = gate();
+    const begun = gate();
     const late: unknown[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
       intents: {
         answer: async (turn) => {
           if (turn.input.text !== 'deaf') return reply('next');
+          begun.open();
           await pass();
           await turn.step('late', () => 'effect').catch((error: unknown) => late.push(error));
           return reply('too late');
@@ -100,10 +102,8 @@ describe.each(LIVE_STORES)('cancelling a turn over $name', ({ open }) => {
     const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
     const sessionId = await session();
     const deaf = rejection(handle(desk).execute('deaf', { sessionId }), TurnCancelledError);
-    const [turn] = await eventually(async () => {
-      const all = await turns.list({ sessionId, status: 'running' });
-      return all.length > 0 ? all : null;
-    });
+    await begun.pass();
+    const [turn] = await turns.list({ sessionId });
     await turns.cancel(turn.id);
     await deaf;
     expect(await handle(desk).execute('next', { sessionId })).toMatchObject({ reply: 'next', turnIndex: 0 });

@@ -9,11 +9,13 @@ import {
   type TurnContext,
   TurnFailedError,
   TurnFencedError,
+  type TurnHold,
   type TurnLedger,
 } from 'nestjs-agent-sessions';
 import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { mintId } from '../../lib/common/ids.js';
 import { eventually } from '../support/eventually.js';
+import { claimRequest } from '../support/ledger-requests.js';
 import {
   aborted,
   gate,
@@ -29,8 +31,9 @@ describe.each(LASTING_STORES)('a worker that died, over $name', ({ create }) => 
     const { desk, attempts } = recordingDesk();
     const { adapter, turns, session } = await startApplication({ adapter: open(), orchestrators: [desk] });
     const sessionId = await session();
-    const { hold, turn } = await dieWith(adapter, sessionId, 'interrupted');
-    await adapter.turns.saveStep(hold, step('charge', 'charged by the dead'));
+    const { turn } = await dieWith(adapter, sessionId, 'interrupted', (hold) =>
+      adapter.turns.saveStep(hold, step('charge', 'charged by the dead')),
+    );
     const behind = turns.execute('desk', 'behind', { sessionId });
 
     expect(await turns.result(turn.id)).toMatchObject({ reply: 'charged by the dead', turnIndex: 0 });
@@ -236,11 +239,18 @@ describe('what is said at start', () => {
   });
 });
 
-/** What a worker leaves that claimed a turn and died: the lease lapses soon. */
-async function dieWith(adapter: SessionsAdapter, sessionId: string, text: string): Promise<ClaimedTurn> {
+/** What a worker leaves that claimed a turn, did some work and died: the lease lapses soon. */
+async function dieWith(
+  adapter: SessionsAdapter,
+  sessionId: string,
+  text: string,
+  work: (hold: TurnHold) => Promise<unknown> = async () => {},
+): Promise<ClaimedTurn> {
   await accept(adapter, sessionId, text);
-  const claimed = await adapter.turns.claim(sessionId, { holder: mintId(), leaseMs: 150, maxAttempts: 3, windows: {} });
+  const claimed = await adapter.turns.claim(sessionId, claimRequest(mintId()));
   if (!claimed) throw new Error('Somebody else was faster.');
+  await work(claimed.hold);
+  await adapter.turns.renew(claimed.hold, 150);
   return claimed;
 }
 

@@ -65,15 +65,17 @@ describe.each(LASTING_STORES)('stopping an application over $name', ({ create })
   it('TRN-14 beyond the grace aborts the turn and releases it uncounted; nothing stays locked', async () => {
     const open = create();
     let reason: unknown;
-    const first = await start(open(), { shutdownGraceMs: 30, leaseMs: HOUR }, ({ signal }) =>
-      aborted(signal).catch((error: unknown) => {
+    const begun = gate();
+    const first = await start(open(), { shutdownGraceMs: 30, leaseMs: HOUR }, ({ signal }) => {
+      begun.open();
+      return aborted(signal).catch((error: unknown) => {
         reason = error;
         throw error;
-      }),
-    );
+      });
+    });
     const sessionId = await first.session();
     const heard = rejection(first.turns.execute('desk', 'interrupted', { sessionId }), ShuttingDownError);
-    await eventually(async () => (await first.turns.list({ sessionId, status: 'running' })).length === 1);
+    await begun.pass();
     await first.close();
     const { turnId = '' } = await heard;
     expect(reason).toMatchObject({ code: 'TURN_STOPPED' });
@@ -88,13 +90,15 @@ describe.each(LASTING_STORES)('stopping an application over $name', ({ create })
   it('TRN-14 does not wait for a handler that ignores its signal', async () => {
     const open = create();
     const { pass, open: release } = gate();
+    const begun = gate();
     let ended = false;
     const first = await start(open(), { shutdownGraceMs: 10, leaseMs: HOUR }, async () => {
+      begun.open();
       await pass();
       ended = true;
     });
-    const { id, sessionId } = await first.turns.submit('desk', 'deaf', { sessionId: await first.session() });
-    await eventually(async () => (await first.turns.list({ sessionId, status: 'running' })).length === 1);
+    const { id } = await first.turns.submit('desk', 'deaf', { sessionId: await first.session() });
+    await begun.pass();
     await first.close();
     const second = await start(open());
     expect(await second.turns.result(id)).toMatchObject({ reply: 'did deaf' });
@@ -197,9 +201,10 @@ async function isClosing({ turns }: Application): Promise<boolean> {
   return error instanceof ShuttingDownError;
 }
 
-/** The store's ledger, whose claims take as long as `pause`. */
+/** The store's ledger, whose accept claims nothing and whose claims take as long as `pause`. */
 function delayClaims({ turns }: SessionsAdapter, pause: () => Promise<void>): SessionsAdapter['turns'] {
   const slow: Partial<SessionsAdapter['turns']> = {
+    accept: ({ claim: _, ...request }) => turns.accept(request),
     claim: async (...args) => {
       const claimed = await turns.claim(...args);
       await pause();

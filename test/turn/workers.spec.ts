@@ -117,13 +117,16 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
     }
 
     it('TRN-02 TRN-03 TRN-08 run each session in order, one turn at a time, though attempts fail', async () => {
+      const isWorking = (worker: number): boolean => attempts.some((attempt) => attempt.worker === worker);
       const { api, attempts, execute } = await deploy(
         async ({ input, attempt }) => {
           await new Promise((resolve) => setTimeout(resolve, 2));
+          // Two of them do not have room for all sessions, so the third one must come.
+          await eventually(() => Array.from({ length: count }, (_, worker) => worker).every(isWorking));
           if (input.text.startsWith('broken')) throw new PermanentTurnError('It never works.');
           if (input.text.startsWith('shaky') && attempt < 3) throw new Error('Not yet.');
         },
-        { retry: { attempts: 3, backoff: { type: 'fixed', delayMs: 20 } } },
+        { concurrency: 2, retry: { attempts: 3, backoff: { type: 'fixed', delayMs: 20 } } },
       );
       const sessionIds = await Promise.all(Array.from({ length: 5 }, () => api.session()));
       const kinds = ['well', 'shaky', 'well', 'broken', 'well', 'shaky', 'well', 'well'];

@@ -6,6 +6,7 @@ import {
   StateSerializationError,
 } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
+import { clockGoesOn } from '../support/eventually.js';
 import { anyText, textLike, describeStores } from '../support/orchestration.js';
 import { rejection } from '../support/running-application.js';
 import { whileSteady } from '../support/steady-clock.js';
@@ -120,9 +121,9 @@ describeStores('a session manager', (store) => {
 
   it('ORC-16 notes when it was accessed, and keeps when it was made', async () => {
     const { sessionId, metadata } = await carts().create();
-    await delay(5);
+    await clockGoesOn();
     const read = (await carts().get(sessionId))!.metadata;
-    await delay(5);
+    await clockGoesOn();
     const updated = (await carts().update(sessionId, (state) => state))!.metadata;
 
     expect([read.createdAt, updated.createdAt]).toEqual([metadata.createdAt, metadata.createdAt]);

@@ -9,7 +9,7 @@ import {
 } from 'nestjs-agent-sessions';
 import { SessionSweeper } from '../../lib/maintenance/session-sweeper.service.js';
 import { mintId } from '../../lib/common/ids.js';
-import { eventually } from '../support/eventually.js';
+import { clockGoesOn, eventually } from '../support/eventually.js';
 import { anyNumber, describeStores, orchestrate } from '../support/orchestration.js';
 import { LIVE_STORES, startApplication } from '../support/running-application.js';
 import { whileSteady } from '../support/steady-clock.js';
@@ -179,10 +179,10 @@ describe.each(LIVE_STORES)('what is removed: $name', ({ open }) => {
     const ids = ['1', '2', '3', '4', '5'];
     for (const id of ids) {
       await states.of(id === '4' ? 'mail' : 'desk').getOrCreateState(id);
-      await delay(5);
+      await clockGoesOn();
     }
     await states.of('desk').getState('1');
-    await delay(5);
+    await clockGoesOn();
     await states.of('desk').addUsedTool('2', 'search');
 
     expect(await states.cleanupExpired()).toBe(2);
@@ -203,7 +203,7 @@ describe.each(LIVE_STORES)('what is removed: $name', ({ open }) => {
     const ids = [await session(), await session(), await session(), await session()];
     await makeBrief(store, namespace, 'default', ids[0]);
     for (const id of ids.slice(1)) {
-      await delay(5);
+      await clockGoesOn();
       await states.getOrCreateState(id);
     }
     await delay(2 * BRIEF_MS);

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   InvalidInputError,
   type OrchestrationState,
@@ -7,6 +6,7 @@ import {
   UnknownStepError,
 } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
+import { clockGoesOn } from '../support/eventually.js';
 import { anyNumber, anyText, describeStores, orchestrate, planOf } from '../support/orchestration.js';
 import { rejection } from '../support/running-application.js';
 
@@ -125,7 +125,7 @@ describeStores('the state of an agent in a session', (store) => {
       const sessionId = mintId();
       const states = free();
       const before = await states.addUsedTool(sessionId, 'search');
-      await delay(5);
+      await clockGoesOn();
       const read = (await states.getState(sessionId))!;
 
       expect(read).toEqual({ ...before, lastAccessed: anyNumber() });
@@ -196,7 +196,7 @@ describeStores('the state of an agent in a session', (store) => {
       const states = free();
       await states.addUsedTool(sessionId, 'search');
       const before = await states.addTokenUsage(sessionId, { promptTokens: 3 });
-      await delay(5);
+      await clockGoesOn();
       const updates = {
         activeStep: 'ask',
         sequenceIndex: 2,

@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type OrchestrationStep, OrchestrationService, TurnFencedError } from 'nestjs-agent-sessions';
-import { eventually } from '../support/eventually.js';
+import { clockGoesOn, eventually } from '../support/eventually.js';
 import { gate, LIVE_STORES } from '../support/running-application.js';
+import { whileSteady } from '../support/steady-clock.js';
 import { type Desk, deskOf, startDesk, toolsOf, useAll } from './turn-desk.js';
 
 const STEPS: readonly OrchestrationStep[] = [
@@ -72,28 +72,29 @@ describe.each(LIVE_STORES)('a state that is changed while a turn runs, over $nam
     expect(after?.cumulativeTokenUsage).toMatchObject({ promptTokens: 12, totalTokens: 12 + 3 });
   });
 
-  it('ORC-12 a turn keeps the state in use, without tools too; one that expired while a turn ran begins anew', async () => {
-    const desk = await startDesk(open(), { steps: STEPS }, { orchestration: { ttlSeconds: 1 } });
-    const { session, say, state, document } = desk;
-    const [used, idle] = [await session(), await session()];
-    await say(used, (turn) => useAll(turn, 'search'));
-    const first = await document(used);
-    await delay(20);
-    await say(used, () => 'no tools');
-    const second = await document(used);
-    expect(second).toMatchObject({ version: first!.version, value: first!.value, batches: first!.batches });
-    expect(Date.parse(second!.expiresAt!)).toBeGreaterThan(Date.parse(first!.expiresAt!));
+  it('ORC-12 a turn keeps the state in use, without tools too; one that expired while a turn ran begins anew', () =>
+    whileSteady(300, async () => {
+      const desk = await startDesk(open(), { steps: STEPS }, { orchestration: { ttlSeconds: 1 } });
+      const { session, say, state, document } = desk;
+      const [used, idle] = [await session(), await session()];
+      await say(used, (turn) => useAll(turn, 'search'));
+      const first = await document(used);
+      await clockGoesOn();
+      await say(used, () => 'no tools');
+      const second = await document(used);
+      expect(second).toMatchObject({ version: first!.version, value: first!.value, batches: first!.batches });
+      expect(Date.parse(second!.expiresAt!)).toBeGreaterThan(Date.parse(first!.expiresAt!));
 
-    await say(idle, (turn) => useAll(turn, 'search'));
-    await whileTurnRuns(desk, idle, ['quote'], () => eventually(async () => (await document(idle)) === null));
-    expect(await state(idle)).toMatchObject({ version: 1, sequenceIndex: 0 });
-    expect(toolsOf(await state(idle))).toEqual(['quote']);
+      await say(idle, (turn) => useAll(turn, 'search'));
+      await whileTurnRuns(desk, idle, ['quote'], () => eventually(async () => (await document(idle)) === null));
+      expect(await state(idle)).toMatchObject({ version: 1, sequenceIndex: 0 });
+      expect(toolsOf(await state(idle))).toEqual(['quote']);
 
-    // What has expired is not made again by a turn that does nothing with it.
-    await eventually(async () => (await document(used)) === null);
-    await say(used, () => 'no tools');
-    expect(await document(used)).toBeNull();
-  });
+      // What has expired is not made again by a turn that does nothing with it.
+      await eventually(async () => (await document(used)) === null);
+      await say(used, () => 'no tools');
+      expect(await document(used)).toBeNull();
+    }));
 
   it('ORC-30 SES-11 a session that is erased while its turn runs stays erased, and its state with it', async () => {
     const desk = await startDesk(open(), { steps: STEPS });

@@ -10,6 +10,7 @@ import {
 import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { gate, LASTING_STORES, LIVE_STORES, rejection } from '../support/running-application.js';
+import { whileSteady } from '../support/steady-clock.js';
 import { startDesk, toolsOf, useAll } from './turn-desk.js';
 
 const STEPS: readonly OrchestrationStep[] = [
@@ -166,36 +167,37 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
 const SHARED_STORES = LASTING_STORES.filter(({ name }) => name !== 'sqlite');
 
 describe.each(SHARED_STORES)('a worker that lost its turn, over $name', ({ create }) => {
-  it('ORC-30 TRN-15 leaves nothing of what it did with the plan, and runs no further tool', async () => {
-    const open = create();
-    const ran: string[] = [];
-    const adapter = standingStill(open(), () => ran.length > 0);
-    const stalled = await startDesk(adapter, { steps: STEPS }, { turns: { leaseMs: 1000, reconcileMs: 3_600_000 } });
-    const sessionId = await stalled.session();
-    const { pass, open: wakeUp } = gate();
-    const problems: unknown[] = [];
-    const signals: AbortSignal[] = [];
-    const work = (name: string) => async (turn: TurnContext) => {
-      const use = (tool: string) => turn.tools.use(tool, tool, () => void ran.push(`${name} ${tool}`));
-      await use('search');
-      signals.push(turn.signal);
-      if (name === 'stalled') await pass();
-      await use('quote').catch((error: unknown) => problems.push(error));
-    };
-    const { id } = await stalled.app.turns.submit('desk', 'hi', { sessionId, context: { work: work('stalled') } });
-    await eventually(() => signals.length === 1);
+  it('ORC-30 TRN-15 leaves nothing of what it did with the plan, and runs no further tool', () =>
+    whileSteady(400, async () => {
+      const open = create();
+      const ran: string[] = [];
+      const adapter = standingStill(open(), () => ran.length > 0);
+      const stalled = await startDesk(adapter, { steps: STEPS }, { turns: { leaseMs: 1000, reconcileMs: 3_600_000 } });
+      const sessionId = await stalled.session();
+      const { pass, open: wakeUp } = gate();
+      const problems: unknown[] = [];
+      const signals: AbortSignal[] = [];
+      const work = (name: string) => async (turn: TurnContext) => {
+        const use = (tool: string) => turn.tools.use(tool, tool, () => void ran.push(`${name} ${tool}`));
+        await use('search');
+        signals.push(turn.signal);
+        if (name === 'stalled') await pass();
+        await use('quote').catch((error: unknown) => problems.push(error));
+      };
+      const { id } = await stalled.app.turns.submit('desk', 'hi', { sessionId, context: { work: work('stalled') } });
+      await eventually(() => signals.length === 1);
 
-    const contexts = { provide: TurnContextFactory, useValue: { create: () => ({ work: work('other') }) } };
-    const other = await startDesk(open(), { steps: STEPS }, { providers: [contexts] });
-    expect(await other.app.turns.result(id)).toMatchObject({ status: 'awaiting-input' });
-    await eventually(() => signals[0].aborted);
-    wakeUp();
-    await eventually(() => problems.length > 0);
+      const contexts = { provide: TurnContextFactory, useValue: { create: () => ({ work: work('other') }) } };
+      const other = await startDesk(open(), { steps: STEPS }, { providers: [contexts] });
+      expect(await other.app.turns.result(id)).toMatchObject({ status: 'awaiting-input' });
+      await eventually(() => signals[0].aborted);
+      wakeUp();
+      await eventually(() => problems.length > 0);
 
-    expect(ran).toEqual(['stalled search', 'other quote']);
-    expect(toolsOf(await other.state(sessionId))).toEqual(['search', 'quote']);
-    expect(stalled.events).toEqual([]);
-  });
+      expect(ran).toEqual(['stalled search', 'other quote']);
+      expect(toolsOf(await other.state(sessionId))).toEqual(['search', 'quote']);
+      expect(stalled.events).toEqual([]);
+    }));
 });
 
 /** A process that stands still once it has begun with a turn: the lease lapses. */

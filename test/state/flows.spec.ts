@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   InvalidInputError,
   type SessionStateService,
@@ -6,6 +5,7 @@ import {
   TooLargeError,
 } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
+import { clockGoesOn } from '../support/eventually.js';
 import { anyText, describeStores } from '../support/orchestration.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { rejection } from '../support/running-application.js';
@@ -106,7 +106,7 @@ describeStores('checkpoints of flows', (store) => {
       'begins anew',
       async (of: SessionStateService, at: string) => {
         await of.reset({ sessionId: at });
-        await delay(2);
+        await clockGoesOn();
         await of.flow.save(at, 'onboarding', 'new');
       },
     ],

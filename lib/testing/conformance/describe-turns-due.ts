@@ -136,15 +136,14 @@ export function describeTurnsDue(context: ConformanceContext): void {
 
   /** Lets time pass until the condition holds. */
   async function within(limitMs: number, condition: () => Promise<boolean>): Promise<Passed> {
-    for (let passed = { least: 0, most: 0 }; passed.least <= limitMs;) {
+    let passed: Passed = { least: 0, most: 0 };
+    while (passed.least <= limitMs) {
       const lookedAt = performance.now();
-      const holds = await condition();
-      if (!holds) await lane.elapse(LOOK_EVERY_MS);
+      if (await condition()) return passed;
+      await lane.elapse(LOOK_EVERY_MS);
       const tookMs = performance.now() - lookedAt;
-      const lateMs = tookMs > LATE_MS ? tookMs : 0;
-      if (holds) return { least: passed.least, most: passed.most + lateMs };
-      const least = passed.most + LOOK_EVERY_MS;
-      passed = { least, most: least + lateMs };
+      const mostMs = tookMs > LATE_MS ? tookMs : LOOK_EVERY_MS;
+      passed = { least: passed.most + LOOK_EVERY_MS, most: passed.most + mostMs };
     }
     throw new Error(`The lane was not offered within ${limitMs} ms.`);
   }

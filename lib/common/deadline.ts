@@ -37,7 +37,12 @@ export class Deadline {
   /** What the promise gives. @throws DeadlineError when it has not settled by then; whatever it gives later is dropped */
   wait<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(this.error), this.leftMs);
+      // Timers count from when the event loop began its round: one that is set after a standstill comes too early.
+      const giveUp = (): void => {
+        if (this.isOver) reject(this.error);
+        else timer = setTimeout(giveUp, this.leftMs);
+      };
+      let timer = setTimeout(giveUp, this.leftMs);
       promise.then(resolve, reject).finally(() => clearTimeout(timer));
     });
   }

@@ -115,6 +115,8 @@ export class MemoryHost {
       SessionsModule.forRoot({
         adapter: adapterAt(place),
         generateId: () => `${this.mark}-turn-${(this.ids += 1)}`,
+        // Its lease is a key that is there from the first sweep on.
+        sweep: false,
         ...(queue ? { turns: { queue } } : {}),
       }),
       SessionsModule.forFeature([orchestrator()]),

@@ -6,6 +6,9 @@ import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ChatRequest, type ChatUsage, type ScriptedAnswer, scriptedAnswer } from './scripted-answers.js';
 
+/** For the last word of an answer that breaks off to be read. */
+const HANG_UP_MS = 50;
+
 /** A request, and what has come of it. */
 export interface Asked {
   readonly request: ChatRequest;
@@ -77,6 +80,8 @@ export class ScriptedProvider {
     for (const [at, content] of words.entries()) {
       if (at === cutAt) {
         asked.outcome = 'cut';
+        // Clients drop what comes together with the end.
+        await delay(HANG_UP_MS);
         response.destroy();
         return;
       }

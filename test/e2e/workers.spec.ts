@@ -51,7 +51,9 @@ describeRedis('one API and two workers', () => {
       return turns.some(({ settledAt }) => !settledAt) ? latest.id : null;
     });
     await store.close?.();
-    const headers = { 'x-user-id': 'user-1', 'x-session-id': sessionId, 'content-type': 'application/json' };
+    const user = { 'x-user-id': 'user-1', 'x-session-id': sessionId };
+    // The next test must not use the connection just as the server gives it up.
+    const headers = { ...user, 'content-type': 'application/json', connection: 'close' };
     await fetch(`${url}/turns`, { method: 'POST', headers, body: '{"input":"And I?"}' });
 
     expect(await load.exit).toBe(1);

@@ -1,18 +1,37 @@
 import Sequencer from '@jest/test-sequencer';
 
-/** Those that take the longest, so that none of them is left for the end, when the other workers have nothing to do. */
+/**
+ * Those that take the longest, so that none of them is left for the end, when the other workers have nothing to do. Those that wait,
+ * for outages or for time to pass, stand among those that compute.
+ */
 const FIRST = [
   'store/mariadb-adapter',
-  'store/postgres-adapter',
-  'store/adapters',
-  'turn/idle-lanes',
-  'store/redis-adapter',
-  'e2e/packed-package',
   'queue/bullmq-faults',
-  'store/redis-cluster',
-  'turn/workers',
+  'store/postgres-adapter',
+  'store/slow-servers',
+  'turn/idle-lanes',
+  'store/adapters',
+  'store/events-through-faults',
   'replay/replay',
+  'e2e/support-desk.events',
+  'turn/workers',
+  'e2e/chat-page',
+  'store/redis-adapter',
   'turn/events',
+  'store/redis-cluster',
+  'conversation/compaction-races',
+  'e2e/packed-package',
+  'http/turn-events',
+  'store/sqlite-processes',
+  'http/state-keys',
+  'module/optional-parts',
+  'turn/recovery',
+  'store/broken-adapters',
+  'turn/recovery-report',
+  'orchestrator/killed-turns',
+  'queue/killed-worker',
+  'model/stores',
+  'orchestration/races',
   'store/typeorm-cli',
 ].map((name) => `/test/${name}.spec.ts`);
 

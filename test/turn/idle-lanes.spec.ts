@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { placeOfRings } from '../support/bullmq.js';
 import { eventually } from '../support/eventually.js';
+import { FAST_PLACE } from '../support/fast-place.js';
 import { Heap } from '../support/heap.js';
 import { MARIADB, POSTGRES, REDIS, TEST_SERVERS, type TestServer } from '../support/servers.js';
 import { serverStore, sqliteOptions, temporaryFolder } from '../support/stores.js';
@@ -85,7 +86,7 @@ class Lanes {
 
   /** What it still knows of lanes that are idle. */
   async held(): Promise<{ texts: string[]; instances: Record<string, number> }> {
-    const file = join(temporaryFolder(), 'lanes.heapsnapshot');
+    const file = join(temporaryFolder(FAST_PLACE), 'lanes.heapsnapshot');
     await this.call('snapshot', file);
     const heap = Heap.read(file);
     const instances = OF_TURNS.map((name) => [name, heap.instances(name)] as const);
@@ -136,13 +137,9 @@ async function playAndRest(lanes: Lanes): Promise<void> {
 
 /** What took another's place may still run when its story ends. */
 async function expectIdle(lanes: Lanes): Promise<void> {
-  let listed: unknown;
-  const idle = { mode: 'open', lanes: [] };
-  const isIdle = async (): Promise<boolean> => {
-    listed = await lanes.call('lanes');
-    return isDeepStrictEqual(listed, idle);
-  };
-  await eventually(isIdle).catch(() => expect(listed).toEqual(idle));
+  const list = () => lanes.call('lanes') as Promise<{ lanes: unknown[] }>;
+  await eventually(async () => (await list()).lanes.length === 0, { what: 'That no lane has work' });
+  expect(await list()).toEqual({ mode: 'open', lanes: [] });
 }
 
 describe.each(SETUPS)('idle lanes: $name', ({ name, setup }) => {

@@ -11,6 +11,9 @@ import {
 } from 'nestjs-agent-sessions';
 import { describeSessionsAdapter } from 'nestjs-agent-sessions/testing';
 import { jsonFileAdapter } from '../../sample/02-json-file-store/json-file-adapter.js';
+import { limitModelRuns } from '../support/model-runs.js';
+
+limitModelRuns(30);
 
 const folder = mkdtempSync(join(tmpdir(), 'json-file-store-'));
 let now = Date.now();

@@ -1,11 +1,13 @@
-import '../support/model-runs.js';
 import { randomBytes } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { Cluster } from 'ioredis';
 import { redisAdapter } from 'nestjs-agent-sessions/redis';
 import { describeSessionsAdapter } from '../../lib/testing/index.js';
+import { limitModelRuns } from '../support/model-runs.js';
 import { PrivateRedis } from '../support/private-redis.js';
 import { describeRedis } from '../support/servers.js';
+
+limitModelRuns(10);
 
 /** A node of a cluster refuses a script that touches keys of several hash slots, however many nodes there are. */
 describeRedis('the store on a Redis Cluster', () => {

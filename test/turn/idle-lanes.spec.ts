@@ -108,7 +108,7 @@ async function expectNothingHeld(lanes: Lanes, api = lanes): Promise<void> {
     return isDeepStrictEqual(held, NOTHING);
   };
   // A look at the whole heap takes the machine from the other tests.
-  await eventually(holdsNothing, { limitMs: 30_000, everyMs: 2000 }).catch(() => expect(held).toEqual(NOTHING));
+  await eventually(holdsNothing, { limitMs: 30_000, everyMs: 4000 }).catch(() => expect(held).toEqual(NOTHING));
 }
 
 const SETUPS = [

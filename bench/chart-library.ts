@@ -21,8 +21,17 @@ export function draw(options: object, width: number, height: number): string {
   const drawing = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });
   try {
     drawing.setOption({ animation: false, backgroundColor: '#fff', ...options });
-    return `${drawing.renderToSVGString()}\n`;
+    return `${renumbered(drawing.renderToSVGString())}\n`;
   } finally {
     drawing.dispose();
   }
+}
+
+/** Echarts numbers what it draws through the process; the same chart shall be the same file. */
+function renumbered(svg: string): string {
+  const names = new Map<string, string>();
+  return svg.replace(/zr\d+-[a-z]+-?\d+/g, (name) => {
+    if (!names.has(name)) names.set(name, `drawn-${names.size}`);
+    return names.get(name)!;
+  });
 }

@@ -6,7 +6,15 @@ import { placeOfRings } from '../support/bullmq.js';
 import { eventually } from '../support/eventually.js';
 import { FAST_PLACE } from '../support/fast-place.js';
 import { Heap } from '../support/heap.js';
-import { MARIADB, POSTGRES, REDIS, TEST_SERVERS, type TestServer } from '../support/servers.js';
+import {
+  describePostgres,
+  describeRedis,
+  MARIADB,
+  POSTGRES,
+  REDIS,
+  TEST_SERVERS,
+  type TestServer,
+} from '../support/servers.js';
 import { serverStore, sqliteOptions, temporaryFolder } from '../support/stores.js';
 
 const PROGRAM = join(import.meta.dirname, 'fixtures/lanes.mjs');
@@ -153,16 +161,16 @@ describe.each(SETUPS)('idle lanes: $name', ({ name, setup }) => {
 });
 
 // MariaDB's rings would be in Redis, and its store holds in one process what it holds in two.
-describe.each(SETUPS.filter(({ name }) => name === POSTGRES.name || name === REDIS.name))(
-  'idle lanes of several processes: $name',
-  ({ setup }) => {
-    it('PRF-12 hold nothing in the one that took their turns, nor in the one that ran them', async () => {
-      const place = setup();
-      const api = await Lanes.start({ ...place, role: 'submit' });
-      const worker = await Lanes.start({ ...place, role: 'work' });
-      await playAndRest(api);
-      await expectNothingHeld(api);
-      await expectNothingHeld(worker, api);
-    }, 90_000);
-  },
-);
+describePostgres('idle lanes of several processes: postgres', () => holdNothing(POSTGRES));
+describeRedis('idle lanes of several processes: redis', () => holdNothing(REDIS));
+
+function holdNothing(server: TestServer): void {
+  it('PRF-12 hold nothing in the one that took their turns, nor in the one that ran them', async () => {
+    const place = setupOn(server);
+    const api = await Lanes.start({ ...place, role: 'submit' });
+    const worker = await Lanes.start({ ...place, role: 'work' });
+    await playAndRest(api);
+    await expectNothingHeld(api);
+    await expectNothingHeld(worker, api);
+  }, 90_000);
+}

@@ -41,6 +41,8 @@ export function itMayBeSentTwice<Answer>(
 
   it(`${title}, sent twice at once`, async () => {
     const [once, twice] = [await prepare(), await prepare()];
+    // Activity in the same millisecond as the one before changes nothing.
+    await context.elapse(TICK);
     await once.send(context.adapter);
     const [one, other] = await Promise.all(
       [context.clients[0], context.clients[context.clients.length - 1]].map((client) => answerOf(twice.send(client))),

@@ -184,5 +184,5 @@ export class Conversation {
 }
 
 function claimRequest(holder: string): ClaimRequest {
-  return { holder, leaseMs: LEASE_MS, maxAttempts: 3, windows: { [ORCHESTRATOR]: WINDOW } };
+  return { holder, leaseMs: LEASE_MS, maxLost: 3, windows: { [ORCHESTRATOR]: WINDOW } };
 }

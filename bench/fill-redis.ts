@@ -54,7 +54,7 @@ async function fillSession(adapter: SessionsAdapter, n: number, population: Popu
     idempotency: { key: FIRST_KEY, hash: FIRST_HASH, ttlMs: 86_400_000 },
     foreignSession: true,
   });
-  const claimed = await turns.claim(sessionId, { holder: id, leaseMs: 60_000, maxAttempts: 3, windows: {} });
+  const claimed = await turns.claim(sessionId, { holder: id, leaseMs: 60_000, maxLost: 3, windows: {} });
   if (!claimed) throw new Error(`The first turn of ${sessionId} could not be claimed.`);
   await turns.settle(claimed.hold, {
     status: 'awaiting-input',

@@ -93,5 +93,5 @@ let claims = 0;
 
 function claimRequest(): ClaimRequest {
   claims += 1;
-  return { holder: `bench/${claims}`, leaseMs: LEASE_MS, maxAttempts: 3, windows: { [ORCHESTRATOR]: 20 } };
+  return { holder: `bench/${claims}`, leaseMs: LEASE_MS, maxLost: 3, windows: { [ORCHESTRATOR]: 20 } };
 }

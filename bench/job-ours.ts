@@ -47,7 +47,7 @@ class OurJobs implements JobSystem {
 
   async prepare(sessions: number): Promise<void> {
     const now = new Date().toISOString();
-    const blank = { state: 'created', attachedSurfaces: [], metadata: {}, version: 1 } as const;
+    const blank = { state: 'created' as const, attachedSurfaces: [], metadata: {}, version: 1 };
     for (let session = 0; session < sessions; session += 1) {
       const id = this.idOf(session);
       await this.adapter.sessions.insert({ ...blank, id, userId: 'somebody', createdAt: now, lastActivityAt: now });

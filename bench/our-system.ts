@@ -33,7 +33,7 @@ class OurSystem implements TurnSystem {
 
   async prepare(sessions: number): Promise<void> {
     const now = new Date().toISOString();
-    const blank = { state: 'created', attachedSurfaces: [], metadata: {}, version: 1 } as const;
+    const blank = { state: 'created' as const, attachedSurfaces: [], metadata: {}, version: 1 };
     for (let session = 0; session < sessions; session += 1) {
       await this.adapter.sessions.insert({
         ...blank,

@@ -38,9 +38,9 @@ async function run(stores: Stores, { rounds, few, many, operations }: Sizes): Pr
 function findsOf({ adapter, population }: FilledStore): Contestant<Kind> {
   const store = createSessionStore({ adapter: adapter.sessions });
   const resolver = defaultAffinityResolver(store);
-  const resolve = (n: number, surfaceId: string): Promise<Session | null> => {
+  const resolve = (n: number, surfaceId: string): Promise<Session | null | undefined> => {
     const { userId, workspaceId } = sessionOf(n, population);
-    return resolver.resolve(userId, surfaceId, { userId, workspaceId, surfaceId });
+    return resolver.resolveMessage({ userId, workspaceId, surfaceId });
   };
   const finds: Record<Kind, (n: number) => Promise<() => void>> = {
     'find by user': async (n) => {

@@ -36,6 +36,7 @@ interface TurnRow {
   readonly attributes: string;
   readonly status: Turn['status'];
   readonly failures: number;
+  readonly lost: number;
   readonly turnIndex: number | null;
   readonly reply: string | null;
   readonly acceptedAt: number;
@@ -100,6 +101,7 @@ class TypeormLedger {
         attributes: JSON.stringify(request.attributes),
         status: 'queued',
         failures: 0,
+        lost: 0,
         turnIndex: null,
         reply: null,
         acceptedAt: Date.now(),

@@ -21,6 +21,7 @@ import { StepSequencer } from './orchestration/step-sequencer.service.js';
 import {
   isDocumentStore,
   isStorageProvider,
+  type KeyValueClient,
   type StorageProvider,
   StorageProviderState,
 } from './orchestration/storage-provider.js';
@@ -40,12 +41,21 @@ export class CleanupOptions {
   intervalMs?: number;
 }
 
+/** Options that other packages have in `cleanup`, and their names here. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  ttlMs: 'ttlSeconds, in seconds',
+  maxSessions: 'maxSessions',
+};
+
 /** What `createOrchestrationStateManager` takes; everything has a default. */
 export class OrchestrationStateManagerOptions extends OrchestrationStateOptions {
-  /** `adapter.state` of an adapter, or any object with get, set and delete. Default: this process's memory. */
+  /** `adapter.state` of an adapter, or any object with get, set, and delete or del. Default: this process's memory. */
   @Optional()
-  @Must((value) => isDocumentStore(value) || isStorageProvider(value), 'must have the methods get, set and delete.')
-  storageProvider?: DocumentStore | StorageProvider;
+  @Must(
+    (value) => isDocumentStore(value) || isStorageProvider(value),
+    'must have the methods get, set, and delete or del.',
+  )
+  storageProvider?: DocumentStore | StorageProvider | KeyValueClient;
 
   /** Part of stored keys. Default `orchestration-state`. */
   @Optional()
@@ -85,12 +95,19 @@ export function createOrchestrationStateManager(
     plans = [],
     ...states
   } = check(OrchestrationStateManagerOptions, options, 'options');
+  const misplaced = Object.keys(cleanup).find((key) => Object.hasOwn(ELSEWHERE, key));
+  if (misplaced !== undefined) {
+    throw new SessionsConfigurationError(
+      `createOrchestrationStateManager: options.cleanup.${misplaced} is not a known key. Use options.${ELSEWHERE[misplaced]}.`,
+    );
+  }
   const { enabled = true, intervalMs = 300_000 } = check(CleanupOptions, cleanup, 'options.cleanup');
   const store = isDocumentStore(storageProvider) ? storageProvider : new StorageProviderState(storageProvider);
   const events = new OrchestrationEvents();
   const settings = orchestrationSettings(storageNamespace, states, secondsOfEnvironment);
   const agents = new OrchestrationAgents(orchestrationParts(store, settings, events));
   plans.forEach((plan) => agents.register(plan));
+  agents.complete();
   const manager = new OrchestrationStateManager(agents);
   const logger = new Logger('AgentSessions');
   const timer = enabled

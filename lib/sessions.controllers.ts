@@ -52,7 +52,11 @@ function sessionsParts(given: SessionsControllerOptions): Parts {
 
 function turnsParts(given: TurnsControllerOptions): Parts {
   const options = checkOptions(TurnsControllerOptions, 'controllers.turns', given);
-  const allowed = { orchestrators: options.orchestrators.map(agentName), whenBusy: options.whenBusy ?? [] };
+  const allowed = {
+    orchestrators: options.orchestrators.map(agentName),
+    whenBusy: options.whenBusy ?? [],
+    maxStreamsPerPrincipal: options.maxStreamsPerPrincipal ?? 16,
+  };
   return {
     imports: options.imports ?? [],
     controllers: [turnsController(options)],

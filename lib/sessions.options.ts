@@ -10,7 +10,12 @@ import { type SessionsControllersOptions } from './http/controllers/controllers.
 import { MAX_SECONDS, SECONDS_RULE, toSeconds } from './common/seconds.js';
 import { isSessionsAdapter, type SessionsAdapter } from './sessions.adapter.js';
 import { type StateOptions } from './state/state.options.js';
-import { SURFACE_POLICIES, type SurfacePolicy } from './session/session.js';
+import {
+  SURFACE_LIMIT_POLICIES,
+  SURFACE_POLICIES,
+  type SurfaceLimitPolicy,
+  type SurfacePolicy,
+} from './session/session.js';
 import { type TurnsOptions } from './turn/turn.options.js';
 
 const isMethod = (value: unknown): boolean => typeof value === 'function';
@@ -67,6 +72,17 @@ export class SessionsModuleOptions {
   @Optional()
   @MustBeInteger(1, 1000)
   maxSurfacesPerSession?: number;
+
+  /**
+   * How a session at that limit gets another surface: `detach` (default) detaches the surface that was attached first,
+   * `reject` refuses.
+   */
+  @Optional()
+  @Must(
+    (value) => SURFACE_LIMIT_POLICIES.includes(value as SurfaceLimitPolicy),
+    `must be one of ${SURFACE_LIMIT_POLICIES.join(', ')}.`,
+  )
+  onSurfaceLimit?: SurfaceLimitPolicy;
 
   /** Bytes that a session's metadata may take as JSON. Default 65,536. */
   @Optional()

@@ -49,28 +49,40 @@ export function resolveOptions(
   const generateId = given.generateId ?? mintId;
   const maxLifetimeMs = toMs(given.maxLifetimeSeconds);
   const turns = checkOptions(TurnsOptions, 'turns', given.turns);
-  const turn = turnSettings(turns, { maxSessionLifetimeMs: maxLifetimeMs, generateId });
+  const sessionTtlMs = ttlSeconds(given.ttlSeconds, env, 3600) * 1000;
+  const state = stateSettings(checkOptions(StateOptions, 'state', given.state));
+  const { logsConversations } = state;
+  const turn = turnSettings(turns, {
+    sessionTtlMs,
+    maxSessionLifetimeMs: maxLifetimeMs,
+    logsConversations,
+    generateId,
+  });
   const states = checkOptions(OrchestrationOptions, 'orchestration', given.orchestration);
   const orchestration = orchestrationSettings(states.namespace, states, (otherwise) =>
     ttlSeconds(undefined, env, otherwise),
   );
+  const sweep = sweepSettings(given.sweep, turn.idempotencyTtlMs, evictedDocuments(orchestration, states.cleanup));
+  const { expireAfterMs } = sweep;
   return {
     adapter: given.adapter ?? memoryAdapter(),
     adapterByDefault: given.adapter === undefined,
     sessions: {
-      defaultTtlMs: ttlSeconds(given.ttlSeconds, env, 3600) * 1000,
+      defaultTtlMs: sessionTtlMs,
+      ...(expireAfterMs === undefined ? {} : { expireAfterMs }),
       ...(maxLifetimeMs === undefined ? {} : { maxLifetimeMs }),
       surfacePolicy: given.surfacePolicy ?? 'move',
       maxSurfacesPerSession: given.maxSurfacesPerSession ?? 16,
+      onSurfaceLimit: given.onSurfaceLimit ?? 'detach',
       maxMetadataBytes: given.maxMetadataBytes ?? 65_536,
       generateId,
     },
     orchestration,
-    sweep: sweepSettings(given.sweep, turn.idempotencyTtlMs, evictedDocuments(orchestration, states.cleanup)),
+    sweep,
     queue: turns.queue ?? new InProcessQueue(turns.concurrency ?? 32),
     queueByDefault: turns.queue === undefined,
     turns: turn,
-    state: stateSettings(checkOptions(StateOptions, 'state', given.state)),
+    state,
     principal: given.principal ?? signedInUser,
     telemetry: given.telemetry ?? true,
     tokenCounter: given.tokenCounter ?? null,

@@ -21,15 +21,14 @@ export async function checkpointAt(
 }
 
 /**
- * The id of the first turn behind a checkpoint that has said something: one that goes on from the checkpoint right before
- * it, which an undo does not.
- * @throws CheckpointPrunedError when that is not known any more
+ * The ids of the turns behind a checkpoint, in order: those that continue from the checkpoint right before them, which an undo does not.
+ * @throws CheckpointPrunedError when they are not known any more
  */
-export async function turnAfter(checkpoints: CheckpointStore, checkpoint: Checkpoint): Promise<string | null> {
+export async function* turnsAfter(checkpoints: CheckpointStore, checkpoint: Checkpoint): AsyncGenerator<string, void> {
   for (let index = checkpoint.turnIndex + 1; ; index += 1) {
     const next = await reached(checkpoints, checkpoint, index);
-    if (!next) return null;
-    if (next.turnId !== undefined && next.parent === index - 1) return next.turnId;
+    if (!next) return;
+    if (next.turnId !== undefined && next.parent === index - 1) yield next.turnId;
   }
 }
 

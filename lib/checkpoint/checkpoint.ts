@@ -14,6 +14,8 @@ export interface Checkpoint {
   /** Of the definition that wrote it, see drift. */
   readonly signature: string;
   readonly version: string;
+  /** All intents of the definition that wrote it; absent: unknown. */
+  readonly intents?: readonly string[];
   /** The epoch of the message log that positions are of; absent: the log was never reset. */
   readonly log?: string;
   /** Messages up to this position are part of a summary; 0 when none are. */

@@ -1,9 +1,9 @@
 import { type ValidationError, ValidateBy, ValidateIf, isISO8601, validateSync } from 'class-validator';
 import { isName, NAME_RULE } from './ids.js';
 import { problemOf } from './input-problem.js';
-import { isPlainObject } from './json.js';
+import { isFields } from './json.js';
 import { InvalidInputError } from './sessions.error.js';
-import { addValueRule, isCertainlyValid } from './value-rules.js';
+import { addValueRule, isCertainlyValid, isKnownKey, unknownKeyOf } from './value-rules.js';
 
 const UNKNOWN_KEY = 'is not a known key.';
 
@@ -32,13 +32,13 @@ export function validateInput<T extends object>(
   input: unknown,
   path: string,
 ): { value: T } | { problem: InputProblem } {
-  if (!isPlainObject(input) && !(input instanceof type)) {
+  if (!isFields(input)) {
     return { problem: { path, value: input, rule: 'must be an object.' } };
   }
-  // Assigning __proto__ would change the copy, and class-validator takes others of these for known keys.
-  const inherited = Object.keys(input).find((key) => key in Object.prototype);
-  if (inherited !== undefined) {
-    return { problem: { path: inside(path, inherited), value: input[inherited as never], rule: UNKNOWN_KEY } };
+  // First, so that many unknown keys cost little. Assigning __proto__ would also change the copy.
+  const unknown = unknownKeyOf(type, input);
+  if (unknown !== undefined) {
+    return { problem: { path: inside(path, unknown), value: input[unknown], rule: UNKNOWN_KEY } };
   }
   // Shallow on purpose: stores, functions and the application's JSON must arrive as they are.
   const value = Object.assign(new type(), input);
@@ -46,6 +46,11 @@ export function validateInput<T extends object>(
   const errors = validateSync(value, { whitelist: true, forbidNonWhitelisted: true, forbidUnknownValues: false });
   const [error] = errors;
   return error ? { problem: toProblem(error, path) } : { value };
+}
+
+/** @throws InvalidInputError if `type` has no rule for the key */
+export function assertKnownKey(type: new () => object, key: string, path: string): void {
+  if (!isKnownKey(type, key)) throw new InvalidInputError(inside(path, key), UNKNOWN_KEY);
 }
 
 /** The property may be left out; `null` is not "left out". */

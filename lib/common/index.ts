@@ -5,6 +5,7 @@ export {
   SessionsConfigurationError,
   SessionsError,
   StateSerializationError,
+  CorruptRecordError,
   StoreUnavailableError,
   TooLargeError,
 } from './sessions.error.js';

@@ -30,12 +30,39 @@ export function toJsonObject(value: unknown, path: string): JsonObject {
   return toJson(value, path) as JsonObject;
 }
 
+/**
+ * As {@link toJsonObject}, for what a caller hands in: the object itself may be an instance of a class, such as a DTO, and
+ * is read as its own fields. Values inside it may not.
+ */
+export function toJsonFields(value: unknown, path: string): JsonObject {
+  if (!isFields(value)) throw new StateSerializationError(path, kindOf(value));
+  return toJson(isPlainObject(value) ? value : { ...(value as object) }, path) as JsonObject;
+}
+
 /** The JSON text of a value that {@link toJson} made. @throws TooLargeError when it is longer than `maxBytes` in UTF-8 */
 export function stringifyWithin(value: JsonValue, maxBytes: number, subject: string): string {
   const text = JSON.stringify(value);
   const bytes = Buffer.byteLength(text);
   if (bytes > maxBytes) throw new TooLargeError(subject, bytes, maxBytes);
   return text;
+}
+
+/** Checks the size of a value as {@link stringifyWithin} does, but builds the text only if the value may be too large. */
+export function assertWithin(value: JsonValue, maxBytes: number, subject: string): void {
+  if (mostBytesOf(value) > maxBytes) stringifyWithin(value, maxBytes, subject);
+}
+
+/** An upper bound: a UTF-16 unit takes at most 6 bytes (an escape), and a number at most 25. */
+function mostBytesOf(value: JsonValue | undefined): number {
+  if (typeof value === 'string') return 6 * value.length + 2;
+  if (typeof value !== 'object' || value === null) return 25;
+  let bytes = 2;
+  if (Array.isArray(value)) {
+    for (const item of value as readonly JsonValue[]) bytes += 1 + mostBytesOf(item);
+    return bytes;
+  }
+  for (const [key, item] of Object.entries(value)) bytes += 6 * key.length + 4 + mostBytesOf(item);
+  return bytes;
 }
 
 /** Freezes a JSON value, or an object that holds some, all the way down. @returns the same one */
@@ -50,6 +77,19 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype || isForeignObjectPrototype(prototype);
+}
+
+/**
+ * True for what callers may hand in where an object with fields is expected: plain objects and instances of classes, such as
+ * the DTOs of `ValidationPipe({ transform: true })`. False for arrays, dates, maps, errors, promises and other built-ins.
+ */
+export function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && Object.prototype.toString.call(value) === '[object Object]';
+}
+
+/** An object with fields as a plain object, of which the values are the same; anything else as it is. */
+export function fieldsOf(value: unknown): unknown {
+  return isFields(value) ? { ...value } : value;
 }
 
 /** Objects of another realm (a vm context, a worker's message) have an Object.prototype of their own. */

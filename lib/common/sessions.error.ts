@@ -102,3 +102,24 @@ export class StoreUnavailableError extends SessionsError {
     this.maybeApplied = options.maybeApplied ?? true;
   }
 }
+
+/** The kinds of records that a store may fail to read. @inline */
+export type RecordKind = 'session' | 'turn' | 'document' | 'checkpoint' | 'message' | 'step' | 'signal';
+
+/**
+ * A stored record cannot be read: its JSON does not parse, or its fields are malformed. HTTP 500. Repair or delete the record; lists
+ * skip it.
+ */
+export class CorruptRecordError extends SessionsError {
+  readonly code = 'CORRUPT_RECORD';
+  readonly permanent = true;
+
+  /** @param recordId the id of the record: of a session or a turn, the key of a document, the position of a message */
+  constructor(
+    readonly kind: RecordKind,
+    readonly recordId: string,
+    options?: ErrorOptions,
+  ) {
+    super(`The stored ${kind} ${JSON.stringify(recordId)} is corrupt. Repair or delete the record.`, options);
+  }
+}

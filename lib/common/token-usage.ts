@@ -1,5 +1,5 @@
 import { InvalidInputError } from './sessions.error.js';
-import { isPlainObject } from './json.js';
+import { isFields } from './json.js';
 
 /** Tokens that models took and gave. */
 export interface TokenUsage {
@@ -8,19 +8,62 @@ export interface TokenUsage {
   readonly totalTokens: number;
 }
 
-/** As a provider reports it. What is missing or not finite counts 0; the total is by default the sum of both. */
-export type TokenUsageInput = Partial<TokenUsage>;
+/** A number of tokens; `null` and `undefined` count as 0. @inline */
+type Count = number | null | undefined;
 
-/** @throws InvalidInputError for what is no object, and for a negative number */
+/**
+ * Tokens as a provider reports them (FIX-25): the usage of the AI SDK (`inputTokens`, in versions before 5 `promptTokens`, in
+ * providers `inputTokens.total`), of OpenAI (`prompt_tokens`, in responses `input_tokens`) or of Anthropic (`input_tokens`, to
+ * which the tokens of its cache are added). A count that is missing or not finite is 0. The total is by default the sum.
+ */
+export interface TokenUsageInput {
+  /** Tokens of the prompt, as this package and older versions of the AI SDK name them. Default 0. */
+  readonly promptTokens?: Count;
+  /** Tokens of the answer, as this package and older versions of the AI SDK name them. Default 0. */
+  readonly completionTokens?: Count;
+  /** All tokens. Default: the sum of the others. */
+  readonly totalTokens?: Count;
+  /** Tokens of the prompt, as the AI SDK names them. Default 0. */
+  readonly inputTokens?: Count | { readonly total?: Count };
+  /** Tokens of the answer, as the AI SDK names them. Default 0. */
+  readonly outputTokens?: Count | { readonly total?: Count };
+  /** Tokens of the prompt, as OpenAI names them. Default 0. */
+  readonly prompt_tokens?: Count;
+  /** Tokens of the answer, as OpenAI names them. Default 0. */
+  readonly completion_tokens?: Count;
+  /** All tokens, as OpenAI names them. Default: the sum of the others. */
+  readonly total_tokens?: Count;
+  /** Tokens of the prompt, as OpenAI's responses and Anthropic name them. Default 0. */
+  readonly input_tokens?: Count;
+  /** Tokens of the answer, as OpenAI's responses and Anthropic name them. Default 0. */
+  readonly output_tokens?: Count;
+  /** Tokens of the prompt that Anthropic wrote to its cache; they are added to the prompt. Default 0. */
+  readonly cache_creation_input_tokens?: Count;
+  /** Tokens of the prompt that Anthropic read from its cache; they are added to the prompt. Default 0. */
+  readonly cache_read_input_tokens?: Count;
+}
+
+const PROMPT = ['promptTokens', 'inputTokens', 'prompt_tokens', 'input_tokens'];
+/** Anthropic does not include these in `input_tokens`. */
+const CACHE = ['cache_creation_input_tokens', 'cache_read_input_tokens'];
+const COMPLETION = ['completionTokens', 'outputTokens', 'completion_tokens', 'output_tokens'];
+const TOTAL = ['totalTokens', 'total_tokens'];
+/** What JSON leaves of the AI SDK's usage when the provider reports no tokens. */
+const DETAILS = ['inputTokenDetails', 'outputTokenDetails'];
+const COUNTS = [...PROMPT, ...CACHE, ...COMPLETION, ...TOTAL];
+const KNOWN = [...COUNTS, ...DETAILS];
+
+/** @throws InvalidInputError for a value that is not an object, has none of the known fields, or has a negative number */
 export function toTokenUsage(usage: unknown): TokenUsage {
-  if (!isPlainObject(usage)) throw new InvalidInputError('usage', 'must be an object with numbers of tokens.');
-  const promptTokens = count(usage, 'promptTokens') ?? 0;
-  const completionTokens = count(usage, 'completionTokens') ?? 0;
-  return {
-    promptTokens,
-    completionTokens,
-    totalTokens: count(usage, 'totalTokens') ?? promptTokens + completionTokens,
-  };
+  if (!isFields(usage)) throw new InvalidInputError('usage', 'must be an object with numbers of tokens.');
+  if (!KNOWN.some((field) => Object.hasOwn(usage, field))) {
+    const fields = Object.keys(usage).slice(0, 10).join(', ') || 'none';
+    throw new InvalidInputError('usage', `must have one of the fields ${COUNTS.join(', ')}. Received: ${fields}.`);
+  }
+  const cached = CACHE.reduce((sum, field) => sum + (count(usage, field) ?? 0), 0);
+  const promptTokens = (first(usage, PROMPT) ?? 0) + cached;
+  const completionTokens = first(usage, COMPLETION) ?? 0;
+  return { promptTokens, completionTokens, totalTokens: first(usage, TOTAL) ?? promptTokens + completionTokens };
 }
 
 export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
@@ -31,8 +74,30 @@ export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   };
 }
 
+/** The counts alone. */
+export function tokensOf({ promptTokens, completionTokens, totalTokens }: TokenUsage): TokenUsage {
+  return { promptTokens, completionTokens, totalTokens };
+}
+
+export function subtractUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
+  return {
+    promptTokens: a.promptTokens - b.promptTokens,
+    completionTokens: a.completionTokens - b.completionTokens,
+    totalTokens: a.totalTokens - b.totalTokens,
+  };
+}
+
+function first(usage: Record<string, unknown>, fields: readonly string[]): number | null {
+  for (const field of fields) {
+    const value = count(usage, field);
+    if (value !== null) return value;
+  }
+  return null;
+}
+
 function count(usage: Record<string, unknown>, field: string): number | null {
-  const value = usage[field];
+  const given = usage[field];
+  const value = isFields(given) ? given.total : given;
   if (value === undefined || value === null) return null;
   if (typeof value !== 'number' || !Number.isFinite(value)) return 0;
   if (value < 0) throw new InvalidInputError(`usage.${field}`, 'must not be negative.');

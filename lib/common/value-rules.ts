@@ -7,18 +7,34 @@ interface ValueRule {
   readonly allows: ((value: unknown) => boolean) | null;
 }
 
-/** Says of an instance whether it keeps all rules of its class. */
-type Check = (instance: object) => boolean;
+/** The rules of a class. */
+interface ClassRules {
+  /** Names of the properties that have a rule. */
+  readonly keys: ReadonlySet<string>;
+  /** Whether an instance keeps all rules; `null` if some are rules of another kind. */
+  readonly keeps: ((instance: object) => boolean) | null;
+}
 
 const ALLOW = 'whitelistValidation';
 
 /** By the prototypes that they were written on. */
 const rulesOf = new WeakMap<object, ValueRule[]>();
-const checks = new WeakMap<object, Check | null>();
+const classes = new WeakMap<object, ClassRules>();
 
 /** Tells of a rule that class-validator is told of as well. */
 export function addValueRule(prototype: object, rule: ValueRule): void {
   rulesOf.set(prototype, [...(rulesOf.get(prototype) ?? []), rule]);
+}
+
+/** The first key of an object for which `type` has no rule. Reads no value, and ends at that key. */
+export function unknownKeyOf(type: new () => object, input: object): string | undefined {
+  const { keys } = classRulesOf(type);
+  return Object.keys(input).find((key) => !keys.has(key));
+}
+
+/** Whether `type` has a rule for this key. */
+export function isKnownKey(type: new () => object, key: string): boolean {
+  return classRulesOf(type).keys.has(key);
 }
 
 /**
@@ -26,30 +42,37 @@ export function addValueRule(prototype: object, rule: ValueRule): void {
  * all rules of a class for every object. False may also mean that its class has rules of another kind.
  */
 export function isCertainlyValid(type: new () => object, instance: object): boolean {
-  let check = checks.get(type);
-  if (check === undefined) {
-    check = checkOf(type);
-    checks.set(type, check);
-  }
-  return check !== null && check(instance);
+  const { keys, keeps } = classRulesOf(type);
+  return keeps !== null && Object.keys(instance).every((key) => keys.has(key)) && keeps(instance);
 }
 
-function checkOf(type: new () => object): Check | null {
+function classRulesOf(type: new () => object): ClassRules {
+  let rules = classes.get(type);
+  if (rules === undefined) {
+    rules = readRules(type);
+    classes.set(type, rules);
+  }
+  return rules;
+}
+
+function readRules(type: new () => object): ClassRules {
   const known = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
+  const keys = new Set(known.map(({ propertyName }) => propertyName));
   const prototypes = ancestorsOf(type.prototype as object);
   const written = ({ constructor }: object): number =>
     known.filter((rule) => rule.target === constructor && rule.type !== ALLOW).length;
   // Some were written with class-validator itself, or again in a class that inherits them.
-  if (prototypes.some((prototype) => written(prototype) !== (rulesOf.get(prototype) ?? []).length)) return null;
+  if (prototypes.some((prototype) => written(prototype) !== (rulesOf.get(prototype) ?? []).length))
+    return { keys, keeps: null };
   const rules = prototypes.flatMap((prototype) => rulesOf.get(prototype) ?? []);
-  const keys = new Set(known.map(({ propertyName }) => propertyName));
   const optional = new Set(rules.flatMap(({ key, allows }) => (allows ? [] : key)));
-  return (instance) => {
+  const keeps = (instance: object): boolean => {
     const values = instance as Record<string, unknown>;
-    const keeps = ({ key, allows }: ValueRule): boolean =>
-      !allows || (values[key] === undefined && optional.has(key)) || allows(values[key]);
-    return Object.keys(values).every((key) => keys.has(key)) && rules.every(keeps);
+    return rules.every(
+      ({ key, allows }) => !allows || (values[key] === undefined && optional.has(key)) || allows(values[key]),
+    );
   };
+  return { keys, keeps };
 }
 
 function ancestorsOf(prototype: object | null): object[] {

@@ -56,7 +56,7 @@ export function toFailure(
   now: number,
   backoff: RetrySettings['backoff'] = BACKOFF,
 ): CompactionFailure {
-  const retryAt = new Date(now + backoffMs({ attempts: 0, backoff }, count)).toISOString();
+  const retryAt = new Date(now + backoffMs({ backoff }, count)).toISOString();
   return { phase, message: readable(toErrorRecord(error).message), count, retryAt };
 }
 

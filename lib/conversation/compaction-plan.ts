@@ -3,12 +3,13 @@ import { type CompactStateRequest } from '../state/state-request.js';
 import { CompactionNotConfiguredError } from './compaction.errors.js';
 import { type RunParts } from './compaction-run.js';
 import { type ConversationHead, isPinned } from './conversation-head.js';
+import { countWindow, speakersAt } from './conversation-counts.js';
 import { type ConversationHeads } from './conversation-heads.js';
-import { type KeepRule, meet, readKept } from './kept-messages.js';
+import { type KeepRule, readKept } from './kept-messages.js';
 import { type Message } from './message.js';
 import { type MessageTokens } from './message-tokens.js';
 import { type SpeakersCheckpoints } from './uncompacted.js';
-import { countIn, undoneBy, withoutUndone } from './undone-messages.js';
+import { undoneBy, withoutUndone } from './undone-messages.js';
 
 /** What is to be done to a conversation; its defaults and limits are those of the control plane. */
 export type CompactionRequest = Pick<
@@ -66,19 +67,13 @@ export async function planCompaction(
   head: ConversationHead,
   request: CompactionRequest,
 ): Promise<CompactionPlan> {
-  const { conversations, checkpoints: store } = adapter;
+  const { conversations } = adapter;
   const bySummary = request.strategy === 'summary';
   const byTokens = request.strategy === 'tokens';
   if (byTokens) await tokens.load('Compaction by tokens').catch(toNotConfigured);
   const base = head.takenBack === null ? head : await heads.earlier(sessionId, head);
   const ends = await conversations.window(sessionId, 1);
-  const checkpoints: SpeakersCheckpoints = new Map();
-  await meet(
-    store,
-    sessionId,
-    [...orchestrators(), ...ends.flatMap(({ orchestrator }) => orchestrator ?? [])],
-    checkpoints,
-  );
+  const checkpoints = await speakersAt(ends, adapter.checkpoints, orchestrators(), sessionId);
   const undone = () => undoneBy(checkpoints.values(), head.log);
   const pinned = withoutUndone(ends.filter(isPinned), undone());
   const lead = base.shown ? [...pinned, base.shown] : pinned;
@@ -89,9 +84,7 @@ export async function planCompaction(
   const { messages, cut, all } = await readKept(adapter, sessionId, head.log, between, rule, checkpoints);
 
   const kept = messages.slice(cut);
-  const first = Math.max(head.hiddenThrough, ends.some(isPinned) ? 1 : 0) + 1;
-  const shown = countIn({ from: first, through: last }, undone());
-  const messagesBefore = pinned.length + (head.shown ? 1 : 0) + shown;
+  const messagesBefore = countWindow(head, ends, undone());
   const messagesAfter = pinned.length + (bySummary || base.shown ? 1 : 0) + kept.length;
   return {
     base,

@@ -11,6 +11,7 @@ import {
 import { requestedPolicy, type Summarizer } from './compaction-policy.js';
 import { countedTurnsOf } from './compaction-thresholds.js';
 import { type ConversationCompactor } from './conversation-compactor.service.js';
+import { type ConversationCounts, countConversation } from './conversation-counts.js';
 import { type ConversationHead } from './conversation-head.js';
 import { ConversationHeads } from './conversation-heads.js';
 
@@ -59,6 +60,12 @@ export class ConversationCompaction {
     const plan = await this.plan(sessionId, head, request);
     if (request.dryRun || plan.through === null) return outcomeOf(head, plan);
     return summarizer ? this.summarize(sessionId, plan, request, summarizer) : this.trim(sessionId, request);
+  }
+
+  /** Changes nothing, and costs the same whatever the length of the conversation. */
+  counts(sessionId: string): Promise<ConversationCounts> {
+    const { adapter, orchestrators } = this.parts;
+    return countConversation(adapter, this.heads, orchestrators(), sessionId);
   }
 
   private async trim(sessionId: string, request: CompactionRequest): Promise<CompactionOutcome> {

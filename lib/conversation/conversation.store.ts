@@ -1,3 +1,4 @@
+import { type StateOwnership } from '../state/state.store.js';
 import { type Message, type MessageDraft } from './message.js';
 
 /** A draft whose id was minted. */
@@ -20,8 +21,9 @@ export interface ConversationLog {
   /**
    * Adds messages at the end, in order; sent again, it adds them again. Turns do not come this way: their messages are
    * part of settle.
+   * @throws SessionNotFoundError; SessionStateError with `requireSession` when the session has expired
    */
-  append(sessionId: string, messages: readonly NewMessage[]): Promise<Message[]>;
+  append(sessionId: string, messages: readonly NewMessage[], ownership?: StateOwnership): Promise<Message[]>;
   /** The last `limit` messages in order, led by the log's first message when that is a system message. */
   window(sessionId: string, limit: number): Promise<Message[]>;
   /** A stretch of the log in order. */

@@ -1,5 +1,5 @@
 import { assertId } from '../common/ids.js';
-import { isPlainObject, toJson } from '../common/json.js';
+import { fieldsOf, isFields, toJson } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type MessageDraft, type MessageRole } from './message.js';
 
@@ -22,13 +22,13 @@ export function toMessageDrafts(values: unknown, path: string): MessageDraft[] {
 export function toHistory(values: unknown, path: string): MessageDraft[] {
   if (!Array.isArray(values)) throw new InvalidInputError(path, 'must be an array of messages.');
   const drafts = values.map((value: unknown) =>
-    isPlainObject(value) ? Object.fromEntries(Object.entries(value).filter(([key]) => !LOG_KEYS.includes(key))) : value,
+    isFields(value) ? Object.fromEntries(Object.entries(value).filter(([key]) => !LOG_KEYS.includes(key))) : value,
   );
   return toMessageDrafts(drafts, path);
 }
 
 function toMessageDraft(value: unknown, path: string): MessageDraft {
-  if (!isPlainObject(value)) throw new InvalidInputError(path, 'must be a message, an object with role and content.');
+  if (!isFields(value)) throw new InvalidInputError(path, 'must be a message, an object with role and content.');
   const check = (ok: boolean, key: string, rule: string): void => {
     if (!ok) throw new InvalidInputError(`${path}.${key}`, rule);
   };
@@ -37,16 +37,22 @@ function toMessageDraft(value: unknown, path: string): MessageDraft {
   check(ROLES.includes(role as MessageRole), 'role', `must be one of ${ROLES.join(', ')}.`);
   check(isContent(content), 'content', 'must be a text, an array of parts with a type each, or null.');
   check(name === undefined || typeof name === 'string', 'name', 'must be a text.');
-  check(metadata === undefined || isPlainObject(metadata), 'metadata', 'must be an object.');
+  check(metadata === undefined || isFields(metadata), 'metadata', 'must be an object.');
   check(toolCalls === undefined || isToolCalls(toolCalls), 'toolCalls', 'must be an array of { id, name, arguments }.');
   check(toolCallId === undefined || typeof toolCallId === 'string', 'toolCallId', 'must be a text.');
   if (id !== undefined) assertId(id, `${path}.id`);
-  return toJson(value, path) as unknown as MessageDraft;
+  const plain = {
+    ...value,
+    ...(Array.isArray(content) ? { content: content.map(fieldsOf) } : {}),
+    ...(Array.isArray(toolCalls) ? { toolCalls: toolCalls.map(fieldsOf) } : {}),
+    ...(metadata === undefined ? {} : { metadata: fieldsOf(metadata) }),
+  };
+  return toJson(plain, path) as unknown as MessageDraft;
 }
 
 function isContent(content: unknown): boolean {
   if (content === null || typeof content === 'string') return true;
-  return Array.isArray(content) && content.every((part) => isPlainObject(part) && typeof part.type === 'string');
+  return Array.isArray(content) && content.every((part) => isFields(part) && typeof part.type === 'string');
 }
 
 function isToolCalls(calls: unknown): boolean {
@@ -54,10 +60,10 @@ function isToolCalls(calls: unknown): boolean {
     Array.isArray(calls) &&
     calls.every(
       (call) =>
-        isPlainObject(call) &&
+        isFields(call) &&
         typeof call.id === 'string' &&
         typeof call.name === 'string' &&
-        (typeof call.arguments === 'string' || isPlainObject(call.arguments)),
+        (typeof call.arguments === 'string' || isFields(call.arguments)),
     )
   );
 }

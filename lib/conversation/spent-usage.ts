@@ -1,6 +1,6 @@
 import { type Checkpoint, type StateSnapshot } from '../checkpoint/checkpoint.js';
 import { type JsonValue } from '../common/json.js';
-import { addUsage, type TokenUsage } from '../common/token-usage.js';
+import { addUsage, subtractUsage, type TokenUsage } from '../common/token-usage.js';
 import { CONVERSATION_NAMESPACE, type ConversationHead } from './conversation-head.js';
 
 /** What an orchestrator's last checkpoint has seen of what its summaries took. */
@@ -30,11 +30,7 @@ export function unreportedUsage(
   if (mark?.head !== head.id) return spent;
   const { usage } = mark;
   if (spent.totalTokens <= usage.totalTokens) return null;
-  return {
-    promptTokens: spent.promptTokens - usage.promptTokens,
-    completionTokens: spent.completionTokens - usage.completionTokens,
-    totalTokens: spent.totalTokens - usage.totalTokens,
-  };
+  return subtractUsage(spent, usage);
 }
 
 /** For the checkpoint of a turn that reports all of it. */

@@ -1,3 +1,4 @@
+import { deepFreeze } from '../common/json.js';
 import { toHistory } from './message-draft.js';
 import { type MessageDraft } from './message.js';
 import { type MessageTokens } from './message-tokens.js';
@@ -73,7 +74,7 @@ function lastWithin<M extends MessageDraft>(
 /** What is new among it is checked as a handler's messages are. */
 function chosenBy(shape: WindowFunction, view: ConversationView, path: string): readonly MessageDraft[] {
   const known = new Set<unknown>([...view.pinned, view.summary, ...view.messages]);
-  const chosen: readonly MessageDraft[] = shape(view);
+  const chosen: readonly MessageDraft[] = shape(deepFreeze(view));
   return toHistory(chosen, path).map((checked, index) => (known.has(chosen[index]) ? chosen[index] : checked));
 }
 

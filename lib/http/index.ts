@@ -1,5 +1,5 @@
 export { SessionsControllersOptions } from './controllers/controllers.options.js';
-export { UnsupportedMediaTypeError } from './http.errors.js';
+export { TooManyStreamsError, UnsupportedMediaTypeError } from './http.errors.js';
 export { type SessionView } from './sessions/session-view.js';
 export { SessionsControllerOptions } from './sessions/sessions-controller.options.js';
 export { STATE_CAPABILITIES, type StateCapability } from './state/state-access.js';

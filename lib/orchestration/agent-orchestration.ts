@@ -13,8 +13,8 @@ import {
 import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
 import { type OrchestrationRules } from './apply-entry.js';
 import { PlanCatalog } from './plan-catalog.js';
-import { foldOf, fromValue, readState, readStateWith, toValue } from './orchestration-document.js';
-import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
+import { foldOf, fromValue, isCreatedBy, readState, readStateWith, toValue } from './orchestration-document.js';
+import { type OrchestrationEffect, type OrchestrationEntry, withOptions } from './orchestration-entry.js';
 import { type OrchestrationEvents } from './orchestration-events.js';
 import { NO_PROGRESS, type OrchestrationProgress, type OrchestrationState } from './orchestration-state.js';
 import { type OrchestrationSettings } from './orchestration.settings.js';
@@ -29,17 +29,21 @@ export interface OrchestrationParts {
   readonly events: OrchestrationEvents;
 }
 
+/** @param plans where plans are stored, which are of no session. Default: with the states */
 export function orchestrationParts(
   store: DocumentStore,
   settings: OrchestrationSettings,
   events: OrchestrationEvents,
+  plans: DocumentStore = store,
 ): OrchestrationParts {
-  return { store, settings, events, catalog: new PlanCatalog(store, settings) };
+  return { store, settings, events, catalog: new PlanCatalog(plans, settings) };
 }
 
 /** What an append has done. */
 export interface Appended {
   readonly state: OrchestrationState;
+  /** Right after the append, before what others appended since. */
+  readonly after: OrchestrationProgress;
   readonly effects: readonly OrchestrationEffect[];
   /** False when the state had another version than expected. */
   readonly applied: boolean;
@@ -73,8 +77,8 @@ export class AgentOrchestration {
     const id = mintId();
     const document = await store.append(this.address(sessionId), {
       id,
-      entries: entries as unknown as readonly JsonValue[],
-      ...(create ? { initial: toValue(NO_PROGRESS) } : {}),
+      entries: entries.map((entry) => this.stamped(entry)) as unknown as readonly JsonValue[],
+      ...(create ? { initial: toValue(NO_PROGRESS, id) } : {}),
       ...(ifVersion === undefined ? {} : { ifVersion }),
       ...this.access,
     });
@@ -83,10 +87,11 @@ export class AgentOrchestration {
       // The entries are stored; only what they mean could not be found out.
       throw new StoreUnavailableError('The state was changed, and could not be read.', { cause, maybeApplied: true });
     });
-    const { state, effects } = readStateWith(id, sessionId, document, rules);
+    const { state, after, effects } = readStateWith(id, sessionId, document, rules);
+    if (isCreatedBy(document, id)) this.emit(sessionId, 'created');
     this.tell(sessionId, effects);
     await this.fold(sessionId, document, rules);
-    return { state, effects, applied: document.batches.some((batch) => batch.id === id) };
+    return { state, after, effects, applied: document.batches.some((batch) => batch.id === id) };
   }
 
   /**
@@ -115,11 +120,18 @@ export class AgentOrchestration {
   async reset(sessionId: string): Promise<OrchestrationState> {
     const { store, catalog } = this.parts;
     const document = await store.set(this.address(sessionId), toValue(NO_PROGRESS), this.access);
+    this.emit(sessionId, 'reset');
     return readState(sessionId, document!, catalog.rules);
   }
 
-  delete(sessionId: string): Promise<boolean> {
-    return this.parts.store.delete(this.address(sessionId));
+  async delete(sessionId: string): Promise<boolean> {
+    const removed = await this.parts.store.delete(this.address(sessionId));
+    if (removed) this.emit(sessionId, 'removed');
+    return removed;
+  }
+
+  emit(sessionId: string, type: 'created' | 'reset' | 'removed'): void {
+    this.parts.events.emit({ type, agent: this.agent, sessionId });
   }
 
   /** What a checkpoint has kept of the state. */
@@ -134,7 +146,7 @@ export class AgentOrchestration {
   restored(value: JsonValue | undefined): StateChange {
     const { cumulativeTokenUsage: _, ...updates } = value === undefined ? NO_PROGRESS : fromValue(value);
     const unset = updates.activeStep === undefined ? ['activeStep'] : [];
-    const entry: OrchestrationEntry = { type: 'merge', updates, unset };
+    const entry = this.stamped({ type: 'merge', updates, unset });
     return this.changed([entry as unknown as JsonValue], NO_PROGRESS);
   }
 
@@ -145,6 +157,11 @@ export class AgentOrchestration {
 
   tell(sessionId: string, effects: readonly OrchestrationEffect[]): void {
     for (const effect of effects) this.parts.events.emit({ agent: this.agent, sessionId, ...effect });
+  }
+
+  /** The entry with the options of this process that readers need. */
+  stamped<Entry extends OrchestrationEntry>(entry: Entry): Entry {
+    return withOptions(entry, this.parts.settings.recentTools);
   }
 
   /** Of its document in every session. */

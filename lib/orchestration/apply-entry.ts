@@ -1,29 +1,32 @@
+import { describeAvailable, isAvailable } from './available-tools.js';
 import { type OrchestrationStep } from './orchestration-config.js';
-import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
+import {
+  type Decision,
+  type OrchestrationEffect,
+  type OrchestrationEntry,
+  recentToolsOf,
+} from './orchestration-entry.js';
 import {
   enterStep,
   indexOfStep,
   type OrchestrationProgress,
+  type StoredProgress,
   TOOL_HISTORY,
+  type ToolOutcome,
   type ToolUse,
   withIndexOfStep,
 } from './orchestration-state.js';
 import { nextStep } from './step-conditions.js';
 import { effectiveStep, stepNamed, type StepPlan } from './step-plan.js';
-import { addUsage } from '../common/token-usage.js';
-import { indexAfter, isUnfinished, nextTools } from './tool-sequence.js';
+import { addUsage, subtractUsage } from '../common/token-usage.js';
+import { admitUse, completeUse } from './tool-admission.js';
+import { isSameCall } from './tool-call.js';
+import { indexAfter, isUnfinished } from './tool-sequence.js';
 
 /** What `applyEntry` decides by, besides progress and entry. */
 export interface OrchestrationRules {
   /** The plan that an entry names; `undefined` when nobody knows it any more: then things are only recorded. */
   readonly plan: (signature: string) => Pick<StepPlan, 'steps'> | undefined;
-  /** How many tools `recentlyUsedTools` remembers. */
-  readonly recentTools: number;
-}
-
-export interface Decision {
-  readonly progress: OrchestrationProgress;
-  readonly effects: readonly OrchestrationEffect[];
 }
 
 /** What follows from an entry: the one place where steps and sequences move. Pure. */
@@ -34,8 +37,8 @@ export function applyEntry(
   rules: OrchestrationRules,
 ): Decision {
   const plan = 'plan' in entry && entry.plan !== undefined ? rules.plan(entry.plan) : undefined;
-  const start = plan ? adoptStep(before, plan) : 'sequenceOf' in entry ? adopt(before, entry.sequenceOf?.name) : before;
-  const decision = decide(start, entry, at, plan, rules.recentTools);
+  const start = plan ? adoptStep(before, plan) : before;
+  const decision = decide(start, entry, at, plan, recentToolsOf(entry));
   // That the default step is the active one is no change.
   const from = before.activeStep ?? start.activeStep;
   const to = decision.progress.activeStep;
@@ -50,6 +53,7 @@ export function applyEntry(
 
 type Plan = Pick<StepPlan, 'steps'>;
 type Sequenced = Pick<OrchestrationStep, 'name' | 'sequence' | 'resetSequenceOn'>;
+type TokensEntry = Extract<OrchestrationEntry, { type: 'tokens' }>;
 type ToolEntry = Extract<OrchestrationEntry, { type: 'tool' }>;
 
 function decide(
@@ -62,8 +66,21 @@ function decide(
   switch (entry.type) {
     case 'tool':
       return useTool(progress, entry, at, plan, recentTools);
+    case 'admit': {
+      const { callId } = entry;
+      if (usesWith(progress, callId).some(({ outcome }) => outcome !== 'failed')) return silently(progress);
+      const use = { ...entry, type: 'tool', outcome: 'admitted' } as const;
+      const step = plan && stepNamed(plan, progress.activeStep);
+      return admitUse(progress, entry, step, (from) => useTool(from, use, at, plan, recentTools));
+    }
+    case 'outcome': {
+      const admitted = usesWith(progress, entry.callId).find(({ outcome }) => outcome === 'admitted');
+      return admitted ? complete(progress, admitted, entry.outcome, entry.facts, plan) : silently(progress);
+    }
     case 'advance':
-      return advance(progress, plan && stepNamed(plan, progress.activeStep));
+      return entry.sequenceOf
+        ? advanceSequence(progress, entry.sequenceOf)
+        : advance(progress, plan && stepNamed(plan, progress.activeStep));
     case 'evaluate':
       return silently(plan ? evaluate(progress, plan, entry.facts) : progress);
     case 'step':
@@ -71,7 +88,7 @@ function decide(
     case 'restart':
       return silently({ ...progress, sequenceIndex: 0 });
     case 'tokens':
-      return silently({ ...progress, cumulativeTokenUsage: addUsage(progress.cumulativeTokenUsage, entry.usage) });
+      return silently(countTokens(progress, entry));
     case 'merge': {
       const { activeStep, recentlyUsedTools, ...updates } = entry.updates;
       const entered = activeStep !== undefined || entry.unset.includes('activeStep');
@@ -83,6 +100,14 @@ function decide(
       });
     }
   }
+}
+
+/** An entry with a turn replaces what the entries of the turn before it counted, so that none of them counts twice. */
+function countTokens(progress: StoredProgress, { usage, turnId }: TokensEntry): StoredProgress {
+  const { cumulativeTokenUsage, lastTurn } = progress;
+  if (turnId === undefined) return { ...progress, cumulativeTokenUsage: addUsage(cumulativeTokenUsage, usage) };
+  const others = lastTurn?.id === turnId ? subtractUsage(cumulativeTokenUsage, lastTurn.usage) : cumulativeTokenUsage;
+  return { ...progress, cumulativeTokenUsage: addUsage(others, usage), lastTurn: { id: turnId, usage } };
 }
 
 /** Without an active step, or with one that the plan does not know, the default one is active (ORC-25). */
@@ -101,19 +126,22 @@ function adopt(progress: OrchestrationProgress, step: string | undefined): Orche
 /** Records, advances the sequence, then looks for the active step (ORC-30). A use that failed advances nothing. */
 function useTool(
   before: OrchestrationProgress,
-  { tool, callId, turnId, outcome, facts, sequenceOf }: ToolEntry,
+  { tool, callId, input, turnId, outcome, facts, sequenceOf }: ToolEntry,
   at: string,
   plan: Plan | undefined,
   recentTools: number,
 ): Decision {
-  const isSame = (use: ToolUse): boolean => use.callId === callId && use.turnId === turnId;
   // The same call recorded again (ORC-07). One that failed may have been made again, and have succeeded.
-  const known = callId === undefined ? [] : before.toolHistory.filter(isSame);
-  if (known.some((use) => use.outcome === 'succeeded' || use.outcome === outcome)) return silently(before);
+  const known = callId === undefined ? [] : usesWith(before, callId, turnId);
+  const isOther = known.some((use) => !isSameCall(use, { tool, input }));
+  if (isOther || known.some((use) => use.outcome === 'succeeded' || use.outcome === outcome)) return silently(before);
+  const admitted = known.find((use) => use.outcome === 'admitted');
+  if (admitted && outcome !== 'admitted') return complete(before, admitted, outcome, facts, plan);
   const about = {
     tool,
     ...(before.activeStep === undefined ? {} : { step: before.activeStep }),
     ...(callId === undefined ? {} : { callId }),
+    ...(input === undefined ? {} : { input }),
     ...(turnId === undefined ? {} : { turnId }),
     outcome,
   };
@@ -121,11 +149,33 @@ function useTool(
   const recorded = record(before, { ...about, at }, recentTools);
   const step = plan && stepNamed(plan, before.activeStep);
   const sequenced = sequenceOf ?? step;
-  const moved = sequenced && outcome === 'succeeded' ? moveSequence(recorded, sequenced, tool) : silently(recorded);
-  const effects = [told, ...moved.effects];
+  const moved = sequenced && outcome !== 'failed' ? moveSequence(recorded, sequenced, tool) : silently(recorded);
+  const effects = [told, ...violationOf(before, tool, outcome, step, sequenceOf), ...moved.effects];
   const handedOver = step && handOver(moved, step);
   if (handedOver) return { progress: handedOver, effects };
   return { progress: plan && facts ? evaluate(moved.progress, plan, facts) : moved.progress, effects };
+}
+
+/** The uses of a call that the history still has: several when it failed and was made again. */
+function usesWith({ toolHistory }: OrchestrationProgress, callId: string, turnId?: string): readonly ToolUse[] {
+  return toolHistory.filter((use) => use.callId === callId && use.turnId === turnId);
+}
+
+/** Gives an admitted use its outcome. Only a failure changes what conditions see. */
+function complete(
+  before: OrchestrationProgress,
+  admitted: ToolUse,
+  outcome: ToolOutcome,
+  facts: readonly string[] | undefined,
+  plan: Plan | undefined,
+): Decision {
+  const { at: _at, moved: _moved, ...about } = admitted;
+  const completed = completeUse(before, admitted, outcome);
+  const isEvaluated = plan && facts && outcome === 'failed';
+  return {
+    progress: isEvaluated ? evaluate(completed, plan, facts) : completed,
+    effects: [{ type: 'tool-recorded', ...about, outcome }],
+  };
 }
 
 /** Where the step's sequence has just been completed and says what is next: there. It begins anew when it is entered again. */
@@ -154,9 +204,22 @@ function moveSequence(
   if (after !== null) {
     return { progress: withIndexOfStep(start, step, after), effects: advanced(step, after, sequence.length) };
   }
-  if (restarts) return silently(start);
-  const allowed = nextTools(sequence, index);
-  return { progress, effects: [{ type: 'tool-violated', tool, step, allowed }] };
+  return silently(restarts ? start : progress);
+}
+
+/** At most one effect: the use is recorded although the plan, or the sequence of a step, does not allow it (FIX-28). */
+function violationOf(
+  before: OrchestrationProgress,
+  tool: string,
+  outcome: ToolUse['outcome'],
+  step: OrchestrationStep | undefined,
+  sequenceOf: Sequenced | undefined,
+): OrchestrationEffect[] {
+  const broken = sequenceOf && outcome !== 'failed' ? sequenceOf : step;
+  if (!broken) return [];
+  const index = indexOfStep(before, broken.name);
+  if (isAvailable(broken, index, tool)) return [];
+  return [{ type: 'tool-violated', tool, step: broken.name, allowed: describeAvailable(broken, index).allowed }];
 }
 
 function evaluate(progress: OrchestrationProgress, plan: Plan, facts: readonly string[]): OrchestrationProgress {
@@ -172,6 +235,13 @@ function advance(progress: OrchestrationProgress, step: OrchestrationStep | unde
   if (after > sequence.length) return silently(progress);
   const moved = { progress: { ...progress, sequenceIndex: after }, effects: advanced(name, after, sequence.length) };
   return { progress: handOver(moved, step) ?? moved.progress, effects: moved.effects };
+}
+
+/** The same for the sequence of any step, which need not be active (FIX-27). */
+function advanceSequence(progress: OrchestrationProgress, { name, sequence = [] }: Sequenced): Decision {
+  const after = indexOfStep(progress, name) + 1;
+  if (after > sequence.length) return silently(progress);
+  return { progress: withIndexOfStep(progress, name, after), effects: advanced(name, after, sequence.length) };
 }
 
 function advanced(step: string | undefined, index: number, length = Infinity): OrchestrationEffect[] {

@@ -1,6 +1,7 @@
 import { Allow, Equals } from 'class-validator';
 import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional, validateInput } from '../common/check-input.js';
 import { isName } from '../common/ids.js';
+import { patternProblem } from './message-pattern.js';
 import { type ConditionType, type OrchestrationStep, type SequenceItem } from './orchestration-config.js';
 import { TOOL_HISTORY } from './orchestration-state.js';
 import { isPermitted } from './available-tools.js';
@@ -155,11 +156,32 @@ function assertStep(step: OrchestrationStep, index: number, fail: Fail): void {
   }
   sequence.forEach((item, at) => {
     if (!toolsOf(item).some((tool) => isPermitted(step, tool))) {
-      failHere(`sequence[${at}] is ${toolsOf(item).join(' or ')}, which availableTools does not allow.`);
+      const tools = toolsOf(item).join(' or ');
+      failHere(`sequence[${at}] is ${tools}, which availableTools does not allow. Allow it, or remove it.`);
     }
     const next = nextTools(sequence, at);
     if (new Set(next).size < next.length) {
       failHere(`sequence[${at}] leaves open which item a use is of: ${next.join(', ')} may come next there.`);
+    }
+  });
+  if (resetSequenceOn !== undefined) assertResets(step, sequence, resetSequenceOn, failHere);
+}
+
+function assertResets(
+  step: OrchestrationStep,
+  sequence: readonly SequenceItem[],
+  resetSequenceOn: readonly string[],
+  fail: Fail,
+): void {
+  const start = sequence.findIndex((item) => !isOptional(item));
+  const later = new Set(sequence.slice(start + 1).flatMap(toolsOf));
+  resetSequenceOn.forEach((tool, at) => {
+    const is = `resetSequenceOn[${at}] is ${tool}`;
+    if (!isPermitted(step, tool)) fail(`${is}, which availableTools does not allow. Allow it, or remove it.`);
+    if (later.has(tool)) {
+      fail(
+        `${is}, which comes later in the sequence, so that its use starts over instead. Remove it from one of them.`,
+      );
     }
   });
 }
@@ -173,12 +195,17 @@ function assertCondition(condition: unknown, path: string, step: OrchestrationSt
   if (checked instanceof AnyOfInput) {
     checked.conditions.forEach((each, at) => assertCondition(each, `${path}.conditions[${at}]`, step, fail));
   }
-  if (checked instanceof MessageInput && !isRegExp(checked)) {
-    fail(`${path}.value must be a regular expression, as text, that is right with its flags.`);
-  }
+  const problem = checked instanceof MessageInput ? patternProblem(checked.value, checked.flags) : null;
+  if (problem !== null) fail(`${path}.value ${problem}`);
   if (checked instanceof NotInput) assertCondition(checked.condition, `${path}.condition`, step, fail);
-  if (checked instanceof SequenceMatchInput && step.sequence === undefined) {
-    fail(`${path} is sequence_match, and the step has no sequence.`);
+  if (checked instanceof SequenceMatchInput) assertMatchable(step, path, fail);
+}
+
+function assertMatchable({ sequence }: OrchestrationStep, path: string, fail: Fail): void {
+  if (sequence === undefined) return fail(`${path} is sequence_match, and the step has no sequence.`);
+  const uses = sequence.filter((item) => !isOptional(item)).length;
+  if (uses > TOOL_HISTORY) {
+    fail(`${path} is sequence_match of ${uses} uses; the history has ${TOOL_HISTORY}. Shorten the sequence.`);
   }
 }
 
@@ -210,12 +237,4 @@ function isSequenceItem(item: unknown): boolean {
   if ('anyOf' in item)
     return isNames(item.anyOf) && new Set(toolsOf(item as SequenceItem)).size === toolsOf(item as SequenceItem).length;
   return 'optional' in item && isName(item.optional);
-}
-
-function isRegExp({ value, flags }: MessageInput): boolean {
-  try {
-    return new RegExp(value, flags) instanceof RegExp;
-  } catch {
-    return false;
-  }
 }

@@ -31,6 +31,11 @@ export function defineStepPlan({ agent, ...config }: StepPlanConfig): StepPlan {
   const [stranger] = Object.keys(unknown);
   if (stranger !== undefined) fail(`${stranger} is not a known key.`);
   assertSteps(steps, fail);
+  if (steps.length > 0 && !steps.some(({ isDefault, conditions }) => isDefault || conditions)) {
+    fail(
+      'no step can become active; one must have isDefault: true, or conditions. Add isDefault: true to the first step.',
+    );
+  }
   if (!ON_VIOLATION.includes(onViolation)) fail(`onViolation must be one of ${ON_VIOLATION.join(', ')}.`);
   if (tokenBudget !== undefined && !(Number.isFinite(tokenBudget) && tokenBudget > 0)) {
     fail('tokenBudget must be a number of tokens above 0.');

@@ -9,6 +9,8 @@ const NOBODY = 'default';
 /** The agents of this process that have a plan, and the states of all. */
 export class OrchestrationAgents {
   private readonly plans = new Map<string, StepPlan>();
+  private readonly agents = new Set<string>();
+  private isComplete = false;
 
   constructor(readonly parts: OrchestrationParts) {}
 
@@ -21,6 +23,26 @@ export class OrchestrationAgents {
       );
     }
     this.plans.set(plan.agent, plan);
+    this.add(plan.agent);
+  }
+
+  /** An agent that may have no plan. */
+  add(agent: string): void {
+    this.agents.add(agent);
+  }
+
+  /** All agents are registered: from now on an unknown name is an error. */
+  complete(): void {
+    this.isComplete = true;
+  }
+
+  /** @throws SessionsConfigurationError for an agent that is not registered (FIX-27) */
+  assertKnown(agent: string): void {
+    if (!this.isComplete || this.agents.has(agent)) return;
+    const known = [...this.agents].join(', ') || 'none';
+    throw new SessionsConfigurationError(
+      `The agent ${JSON.stringify(agent)} is unknown. Registered are: ${known}. Register it with SessionsModule.forFeature([...]).`,
+    );
   }
 
   /** Where the states are. */

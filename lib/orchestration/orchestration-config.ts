@@ -13,7 +13,11 @@ export type OrchestrationCondition =
   | { readonly type: 'tool_count'; readonly value: string; readonly count: number }
   /** It failed at least `count` times within the tool history. Default 1. */
   | { readonly type: 'tool_failed'; readonly value: string; readonly count?: number }
-  /** The message at hand matches the regular expression `value`. Flags: any of `imsu`. */
+  /**
+   * The user's message matches the regular expression `value`. Evaluated when a turn begins: later in the turn no condition on
+   * the message leads to another step. RE2's syntax, in linear time: no lookaround, no backreferences. The first 4 KiB of the
+   * message count. Flags: any of `imsu`; `u` changes nothing.
+   */
   | { readonly type: 'message_matches'; readonly value: string; readonly flags?: string }
   /** `cumulativeTokenUsage.totalTokens` is more than `value`. */
   | { readonly type: 'tokens_over'; readonly value: number }
@@ -42,8 +46,9 @@ export interface OrchestrationStep {
   /** Tools in the order in which they must be used; by position, so `[search, search, book]` needs two searches. */
   readonly sequence?: readonly SequenceItem[];
   /**
-   * The step to go to when the sequence is finished. The sequence begins anew when the step is entered again, which the next
-   * use of a tool does as long as the step's own conditions hold: name conditions that end, such as `last_tool`.
+   * The step to go to when the sequence is finished. The sequence begins again when the step is entered again, which the next
+   * use of a tool does as long as the step's own conditions hold: name conditions that end, such as `last_tool`, or conditions on
+   * the message, which lead to a step only when a turn begins.
    */
   readonly onComplete?: string;
   /** Tools whose use starts the sequence over. They may be used at any time. */

@@ -1,8 +1,19 @@
 import { type JsonValue } from '../common/json.js';
 import { type StateBatch, type StateDocument, type StateFold } from '../state/state.store.js';
-import { applyEntry, type Decision, type OrchestrationRules } from './apply-entry.js';
-import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
-import { NO_PROGRESS, type OrchestrationProgress, type OrchestrationState } from './orchestration-state.js';
+import { applyEntry, type OrchestrationRules } from './apply-entry.js';
+import {
+  assertKnownEntry,
+  type Decision,
+  type OrchestrationEffect,
+  type OrchestrationEntry,
+} from './orchestration-entry.js';
+import {
+  NO_PROGRESS,
+  type OrchestrationProgress,
+  type OrchestrationState,
+  shownProgress,
+  type StoredProgress,
+} from './orchestration-state.js';
 
 /** A document is folded once it has this many batches... */
 const FOLD_AT = 32;
@@ -18,29 +29,32 @@ export function progressOf({ value, batches }: StateDocument, rules: Orchestrati
   return batches.reduce((progress, batch) => applyBatch(progress, batch, rules).progress, fromValue(value));
 }
 
-/** The state, and what the batch with this id did; no effects when it is not there. */
+/** The state now and right after the batch with this id, and what the batch did; no effects when it is not there. */
 export function readStateWith(
   id: string,
   sessionId: string,
   document: StateDocument,
   rules: OrchestrationRules,
-): { readonly state: OrchestrationState; readonly effects: readonly OrchestrationEffect[] } {
+): {
+  readonly state: OrchestrationState;
+  readonly after: OrchestrationProgress;
+  readonly effects: readonly OrchestrationEffect[];
+} {
   let progress = fromValue(document.value);
+  let after: OrchestrationProgress | undefined;
   let effects: readonly OrchestrationEffect[] = [];
   for (const batch of document.batches) {
     const decision = applyBatch(progress, batch, rules);
     progress = decision.progress;
-    if (batch.id === id) effects = decision.effects;
+    if (batch.id === id) ({ effects, progress: after } = decision);
   }
-  return { state: describe(sessionId, document, progress), effects };
+  return { state: describe(sessionId, document, progress), after: after ?? progress, effects };
 }
 
 /** How the document may be made shorter, when that pays: it means the same then. */
 export function foldOf(document: StateDocument, rules: OrchestrationRules): StateFold | null {
   const { value, batches } = document;
   if (batches.length < FOLD_AT) return null;
-  // Without one of its plans it is read as well as may be; what is written must be right.
-  if ([...plansIn(document)].some((signature) => !rules.plan(signature))) return null;
   const folded = batches.slice(0, -KEEP_BATCHES);
   return {
     through: folded.at(-1)!.id,
@@ -48,10 +62,26 @@ export function foldOf(document: StateDocument, rules: OrchestrationRules): Stat
   };
 }
 
-export function toValue(progress: OrchestrationProgress): JsonValue {
+interface StoredOrigin {
+  readonly createdBy?: string;
+}
+
+/** @param createdBy the append that creates the document, see {@link isCreatedBy} */
+export function toValue(progress: StoredProgress, createdBy?: string): JsonValue {
   const { activeStep, recentlyUsedTools, toolHistory, sequenceIndex, progress: left, cumulativeTokenUsage } = progress;
+  const { lastTurn } = progress;
   const value = { recentlyUsedTools, toolHistory, sequenceIndex, progress: left, cumulativeTokenUsage };
-  return (activeStep === undefined ? value : { activeStep, ...value }) as unknown as JsonValue;
+  return {
+    ...(createdBy === undefined ? {} : { createdBy }),
+    ...(activeStep === undefined ? {} : { activeStep }),
+    ...value,
+    ...(lastTurn ? { lastTurn } : {}),
+  } as unknown as JsonValue;
+}
+
+/** Whether this append created the document. The first fold forgets it. */
+export function isCreatedBy({ value }: StateDocument, id: string): boolean {
+  return (value as StoredOrigin | null)?.createdBy === id;
 }
 
 /** The signatures of the plans that must be known to read the document. */
@@ -68,6 +98,7 @@ function applyEntries(
 ): Decision {
   let decision: Decision = { progress, effects: [] };
   for (const entry of entries) {
+    assertKnownEntry(entry);
     const { progress: next, effects } = applyEntry(decision.progress, entry, at, rules);
     decision = { progress: next, effects: [...decision.effects, ...effects] };
   }
@@ -86,7 +117,7 @@ function describe(
   const lastAccessed = Date.parse(accessedAt);
   return {
     sessionId,
-    ...progress,
+    ...shownProgress(progress),
     version,
     lastAccessed,
     ttl: expiresAt === undefined ? 'never' : Date.parse(expiresAt) - lastAccessed,
@@ -95,5 +126,6 @@ function describe(
 
 /** What somebody else may have written is not trusted to be whole. */
 export function fromValue(value: JsonValue): OrchestrationProgress {
-  return { ...NO_PROGRESS, ...(value as unknown as Partial<OrchestrationProgress> | null) };
+  const { createdBy: _, ...progress } = (value ?? {}) as unknown as Partial<OrchestrationProgress> & StoredOrigin;
+  return { ...NO_PROGRESS, ...progress };
 }

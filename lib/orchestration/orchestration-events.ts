@@ -4,6 +4,12 @@ import { type OrchestrationEffect } from './orchestration-entry.js';
 /** What happened to the orchestration of an agent in a session (ORC-32). */
 export type OrchestrationEvent = { readonly agent: string; readonly sessionId: string } & (
   | OrchestrationEffect
+  /** The state was created, by a call or by a turn that settled. */
+  | { readonly type: 'created' }
+  /** `resetState` replaced the state by the defaults. */
+  | { readonly type: 'reset' }
+  /** `removeSession` or `cleanupSession` removed the state. */
+  | { readonly type: 'removed' }
   | { readonly type: 'token-budget-exceeded'; readonly usedTokens: number; readonly tokenBudget: number }
 );
 

@@ -11,6 +11,7 @@ import { type OrchestrationState } from './orchestration-state.js';
 import { UnknownStepError } from './orchestration.errors.js';
 import { type OrchestrationUpdates, ToolUseOptions, toUpdates } from './orchestration.inputs.js';
 import { stepNamed } from './step-plan.js';
+import { assertOwnCall, toToolCall } from './tool-call.js';
 import { type TokenUsageInput, toTokenUsage } from '../common/token-usage.js';
 
 /** Between two looks at what is left to remove. */
@@ -54,7 +55,7 @@ export class OrchestrationStateManager {
   }
 
   /** @returns `null` when there is none, or it has expired. Never creates; keeps it from expiring (ORC-03) */
-  getState(sessionId: string): Promise<OrchestrationState | null> {
+  async getState(sessionId: string): Promise<OrchestrationState | null> {
     return this.states.read(sessionId);
   }
 
@@ -108,12 +109,18 @@ export class OrchestrationStateManager {
     return appended && appended.state;
   }
 
-  /** Records a use, and moves nothing else (ORC-07). Makes the state when there is none. */
+  /**
+   * Records a use, and moves nothing else (ORC-07). Creates the state when there is none.
+   * @throws ToolCallConflictError for a `callId` of another tool or input
+   */
   async addUsedTool(sessionId: string, tool: string, options: ToolUseOptions = {}): Promise<OrchestrationState> {
     assertName(tool, 'tool');
-    const { callId, outcome = 'succeeded' } = checkInput(ToolUseOptions, options, 'options');
-    const entry = { type: 'tool', tool, outcome, ...(callId === undefined ? {} : { callId }) } as const;
-    const { state } = (await this.states.append(sessionId, [entry], { create: true }))!;
+    const { outcome = 'succeeded', ...about } = checkInput(ToolUseOptions, options, 'options');
+    const call = toToolCall(tool, about);
+    const { state, after } = (await this.states.append(sessionId, [{ type: 'tool', ...call, outcome }], {
+      create: true,
+    }))!;
+    assertOwnCall(after, call);
     return state;
   }
 
@@ -133,12 +140,12 @@ export class OrchestrationStateManager {
   }
 
   /** Back to the defaults, which are returned (ORC-09). */
-  resetState(sessionId: string): Promise<OrchestrationState> {
+  async resetState(sessionId: string): Promise<OrchestrationState> {
     return this.states.reset(sessionId);
   }
 
   /** Deletes the state. @returns whether there was one */
-  removeSession(sessionId: string): Promise<boolean> {
+  async removeSession(sessionId: string): Promise<boolean> {
     return this.states.delete(sessionId);
   }
 

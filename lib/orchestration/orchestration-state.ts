@@ -9,9 +9,25 @@ export interface ToolUse {
   /** ISO-8601, by the store's clock: when it was recorded, for uses inside a turn when that settled. */
   readonly at: string;
   readonly callId?: string;
+  /** Digest of the call's input, where the caller gave it: 64 hexadecimal digits. */
+  readonly input?: string;
   /** The turn that used it; absent for uses outside of turns. */
   readonly turnId?: string;
-  readonly outcome: ToolOutcome;
+  /** `admitted`: it has no outcome yet, and counts as one that succeeded. */
+  readonly outcome: ToolOutcome | 'admitted';
+  /** Set while `admitted`: what its admission moved, and what its failure moves back. */
+  readonly moved?: SequenceMove;
+}
+
+/** A move of the active step's sequence, or to another step. */
+export interface SequenceMove {
+  /** Absent: no step was active. */
+  readonly fromStep?: string;
+  /** The index in `fromStep` before. */
+  readonly fromIndex: number;
+  readonly toStep?: string;
+  /** The index in `fromStep` after. */
+  readonly toIndex: number;
 }
 
 /** What came of a call: a `failed` one is remembered, and moves no sequence. */
@@ -29,6 +45,17 @@ export interface OrchestrationProgress {
   /** The same for steps that were left, by name. */
   readonly progress: Readonly<Record<string, number>>;
   readonly cumulativeTokenUsage: TokenUsage;
+}
+
+/** The progress as it is stored. */
+export interface StoredProgress extends OrchestrationProgress {
+  /** The part of the tokens that the turn took which counted some last: its next entry replaces the part. */
+  readonly lastTurn?: { readonly id: string; readonly usage: TokenUsage };
+}
+
+/** The progress as it is shown. */
+export function shownProgress({ lastTurn: _, ...progress }: StoredProgress): OrchestrationProgress {
+  return progress;
 }
 
 /** What is known of an agent in a session (ORC-01). */

@@ -1,9 +1,17 @@
-import { ArrayMaxSize, IsArray } from 'class-validator';
+import { Allow, ArrayMaxSize, IsArray } from 'class-validator';
 import { checkInput, Must, MustBeInteger, MustBeName, MustBeTime, Optional } from '../common/check-input.js';
 import { isName } from '../common/ids.js';
-import { isPlainObject, toJsonObject } from '../common/json.js';
-import { type OrchestrationProgress, TOOL_HISTORY, type ToolOutcome, type ToolUse } from './orchestration-state.js';
+import { isFields, toJsonObject } from '../common/json.js';
+import {
+  type OrchestrationProgress,
+  type SequenceMove,
+  TOOL_HISTORY,
+  type ToolOutcome,
+  type ToolUse,
+} from './orchestration-state.js';
 import { toTokenUsage, type TokenUsage } from '../common/token-usage.js';
+
+const OUTCOMES: readonly ToolUse['outcome'][] = ['succeeded', 'failed', 'admitted'];
 
 const isIndex = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 
@@ -21,14 +29,33 @@ export class ToolUseOptions {
   @Optional()
   @Must((value) => value === 'succeeded' || value === 'failed', 'must be succeeded or failed.')
   outcome?: ToolOutcome;
+
+  /** The model's arguments, as JSON: the same `callId` with another input is refused (FIX-11). Default: inputs are not compared. */
+  @Allow()
+  input?: unknown;
 }
 
 /** About a use of a tool, for those who know the plan. */
 export class ToolUsageOptions extends ToolUseOptions {
-  /** The user's message, for `message_matches`. It is not stored. Default: none, which nothing matches. */
+  /** The user's message, for `message_matches`, which is evaluated with this call. It is not stored. Default: none; no message leads to a step. */
   @Optional()
   @Must((value) => typeof value === 'string', 'must be a text.')
   message?: string;
+}
+
+/** About a use of a tool that is to be admitted. */
+export class ToolAdmissionOptions {
+  /**
+   * Identifies the call, among the last 100 uses of the session. The same id again is admitted again and counts once, so that a
+   * retry of the same call continues it. Default: a new id.
+   */
+  @Optional()
+  @MustBeName()
+  callId?: string;
+
+  /** The model's arguments, as JSON: the same `callId` with another input is refused (FIX-11). Default: inputs are not compared. */
+  @Allow()
+  input?: unknown;
 }
 
 class ToolUseInput implements ToolUse {
@@ -48,10 +75,18 @@ class ToolUseInput implements ToolUse {
 
   @Optional()
   @MustBeName()
+  input?: string;
+
+  @Optional()
+  @MustBeName()
   turnId?: string;
 
-  @Must((value) => value === 'succeeded' || value === 'failed', 'must be succeeded or failed.')
-  outcome!: ToolOutcome;
+  @Must((value) => OUTCOMES.includes(value as ToolUse['outcome']), `must be one of ${OUTCOMES.join(', ')}.`)
+  outcome!: ToolUse['outcome'];
+
+  @Optional()
+  @Must(isFields, 'must be an object: what an admission moved.')
+  moved?: SequenceMove;
 }
 
 /** What `updateState` may change; a key that is `undefined` is left as it is, but `activeStep`, which is then taken away. */
@@ -75,11 +110,11 @@ export class OrchestrationUpdates implements Partial<OrchestrationProgress> {
   sequenceIndex?: number;
 
   @Optional()
-  @Must((value) => isPlainObject(value) && Object.values(value).every(isIndex), 'must be an object of indices by step.')
+  @Must((value) => isFields(value) && Object.values(value).every(isIndex), 'must be an object of indices by step.')
   progress?: Readonly<Record<string, number>>;
 
   @Optional()
-  @Must(isPlainObject, 'must be an object with numbers of tokens.')
+  @Must(isFields, 'must be an object with numbers of tokens.')
   cumulativeTokenUsage?: TokenUsage;
 }
 

@@ -1,7 +1,8 @@
 import { Logger } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
-import { assertName } from '../common/ids.js';
+import { assertName, mintId } from '../common/ids.js';
 import { hashed } from '../common/log-id.js';
+import { type AdmittedTool } from './admitted-tool.js';
 import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
 import { type AgentRef, agentName } from './agent-ref.js';
 import { availableTools } from './available-tools.js';
@@ -15,9 +16,11 @@ import {
   type OrchestrationState,
 } from './orchestration-state.js';
 import { TokenBudgetExceededError } from './orchestration.errors.js';
-import { ToolUsageOptions } from './orchestration.inputs.js';
+import { ToolAdmissionOptions, ToolUsageOptions } from './orchestration.inputs.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
+import { ToolAdmissions } from './tool-admissions.js';
+import { assertOwnCall, type ToolCall, toToolCall } from './tool-call.js';
 import { describeMismatch, refusalOf, wouldPassAnew } from './tool-refusal.js';
 
 /**
@@ -36,9 +39,11 @@ export class OrchestrationService {
     private readonly agent?: string,
   ) {}
 
-  /** The plan of another agent. */
+  /** The plan of another agent. @throws SessionsConfigurationError for one that is not registered, at the latest when it is used */
   of(agent: AgentRef): OrchestrationService {
-    return new OrchestrationService(this.agents, this.predicates, agentName(agent));
+    const name = agentName(agent);
+    this.agents.assertKnown(name);
+    return new OrchestrationService(this.agents, this.predicates, name);
   }
 
   /** Whether this process knows a plan with steps. @throws SessionsConfigurationError when there are several, and none is named */
@@ -88,9 +93,27 @@ export class OrchestrationService {
   }
 
   /**
-   * Refuses a tool that the plan does not allow now (ORC-28), as `onViolation` says: `warn` only logs, `reset` starts the
-   * sequence over and refuses what even then is not allowed. It reserves nothing: of two callers at the same time both may
-   * pass. Turns of a session run one at a time; there `turn.tools.use` leaves no gap.
+   * Checks whether the plan allows a tool and records its use, in one atomic operation of the store: of uses that race, from any
+   * process, the plan admits as many as it would one after the other (FIX-21). The use counts from then on. Record its outcome
+   * when it ends. One round trip; two for a plan with predicates, and one more for each conflict. `onViolation` decides about
+   * a tool that is not allowed, as in {@link assertToolAllowed}.
+   * @throws ToolNotAllowedError; ToolCallConflictError for a `callId` of another tool or input; what a predicate throws: then nothing is recorded
+   */
+  async admitTool(sessionId: string, tool: string, options: ToolAdmissionOptions = {}): Promise<AdmittedTool> {
+    assertName(tool, 'tool');
+    const { callId = mintId(), input } = checkInput(ToolAdmissionOptions, options, 'options');
+    const { plan, states } = this;
+    if (!plan) return { callId, state: null, record: () => Promise.resolve(null) };
+    return new ToolAdmissions(states, plan, this.predicates, sessionId).admit({
+      ...toToolCall(tool, { input }),
+      callId,
+    });
+  }
+
+  /**
+   * Refuses a tool that the plan does not allow now (ORC-28). With `onViolation: 'warn'` it only logs; with `reset` it starts
+   * the sequence over, and refuses a tool that is not allowed even then. The answer is advisory, because it reserves nothing: two
+   * callers at the same time may both pass. {@link admitTool} checks and records in one operation.
    * @throws ToolNotAllowedError
    */
   async assertToolAllowed(sessionId: string, tool: string): Promise<void> {
@@ -101,11 +124,12 @@ export class OrchestrationService {
     const refusal = refusalOf(plan, sessionId, state ?? NO_PROGRESS, tool);
     if (!refusal) return;
     const { step, allowed } = refusal;
-    states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
     if (plan.onViolation === 'warn') {
       this.logger.warn(`Session ${hashed(sessionId)}: ${refusal.message}`);
+      // Recording the use emits the violation (FIX-28).
       return;
     }
+    states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
     if (plan.onViolation !== 'reset') throw refusal;
     // In the state that was looked at, and in none that somebody else has changed since.
     const restarted = await states.appendTo(sessionId, state, (now) =>
@@ -118,7 +142,7 @@ export class OrchestrationService {
    * Records the use of a tool, moves the sequence, and looks for the active step, in one operation (ORC-30): one round trip,
    * two for a plan with predicates. It records whatever the plan allows; to refuse, ask `assertToolAllowed` before.
    * @returns the state; `null` without a plan: nothing is stored then
-   * @throws InvalidInputError; what a predicate throws: the use is recorded then, so give it a `callId` before you try again
+   * @throws InvalidInputError; ToolCallConflictError; what a predicate throws: the use is recorded then, so give it a `callId` before you try again
    */
   async processToolUsage(
     sessionId: string,
@@ -126,17 +150,18 @@ export class OrchestrationService {
     options: ToolUsageOptions = {},
   ): Promise<OrchestrationState | null> {
     assertName(tool, 'tool');
-    const { callId, outcome = 'succeeded', message } = checkInput(ToolUsageOptions, options, 'options');
+    const { outcome = 'succeeded', message, ...about } = checkInput(ToolUsageOptions, options, 'options');
+    const call = toToolCall(tool, about);
     const { plan, states } = this;
     if (!plan) return null;
     const { signature } = plan;
-    const use = { type: 'tool', tool, outcome, plan: signature, ...(callId === undefined ? {} : { callId }) } as const;
+    const use = { type: 'tool', ...call, outcome, plan: signature } as const;
     if (!hasPredicates(plan)) {
       const facts = await this.facts(plan, sessionId, NO_PROGRESS, message);
-      return this.recorded(sessionId, await states.append(sessionId, [{ ...use, facts }], { create: true }));
+      return this.recorded(sessionId, call, await states.append(sessionId, [{ ...use, facts }], { create: true }));
     }
     const appended = await states.append(sessionId, [use], { create: true });
-    const state = this.recorded(sessionId, appended);
+    const state = this.recorded(sessionId, call, appended);
     // The sequence has said where to go on.
     if (appended!.effects.some(({ type }) => type === 'step-changed')) return state;
     return states.appendTo(sessionId, state, async (now) => [
@@ -160,8 +185,9 @@ export class OrchestrationService {
     throw new TokenBudgetExceededError(sessionId, usedTokens, tokenBudget);
   }
 
-  private recorded(sessionId: string, appended: Appended | null): OrchestrationState {
-    const { state, effects } = appended!;
+  private recorded(sessionId: string, call: ToolCall, appended: Appended | null): OrchestrationState {
+    const { state, after, effects } = appended!;
+    assertOwnCall(after, call);
     const mismatch = describeMismatch(sessionId, effects);
     if (mismatch !== null) this.logger.warn(mismatch);
     return state;
@@ -184,6 +210,8 @@ export class OrchestrationService {
   }
 
   private get states(): AgentOrchestration {
+    // `of` may have been called before all agents were registered.
+    if (this.agent !== undefined) this.agents.assertKnown(this.agent);
     return this.agents.get(this.agent);
   }
 }

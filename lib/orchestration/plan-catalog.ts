@@ -20,7 +20,7 @@ export class PlanCatalog {
 
   constructor(
     private readonly store: DocumentStore,
-    private readonly settings: Pick<OrchestrationSettings, 'namespace' | 'recentTools'>,
+    private readonly settings: Pick<OrchestrationSettings, 'namespace'>,
   ) {}
 
   /** Done before the first entry names the plan; without effect when it is there. */
@@ -47,7 +47,6 @@ export class PlanCatalog {
 
   readonly rules: OrchestrationRules = {
     plan: (signature) => this.known.get(signature),
-    recentTools: this.settings.recentTools,
   };
 
   private async load(signature: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { matchesMessage } from './message-pattern.js';
 import { type OrchestrationCondition, type OrchestrationStep } from './orchestration-config.js';
 import { type OrchestrationProgress } from './orchestration-state.js';
 import { type StepPlan } from './step-plan.js';
@@ -6,7 +7,13 @@ import { endsWithSequence } from './tool-sequence.js';
 /** What conditions ask that the progress does not say. Keys are {@link factKey}s of the conditions that hold. */
 export type StepFacts = ReadonlySet<string>;
 
-/** The first step of the plan whose conditions all hold; none: the active one stays (ORC-25). */
+/** The fact that the message is evaluated now. Without it conditions on the message lead to no other step. */
+const MESSAGE = 'message';
+
+/**
+ * The first step of the plan whose conditions all hold; none: the active one stays (ORC-25). A condition on the message leads
+ * to a step only when the message is evaluated; later it only keeps the active step, as long as it holds (FIX-22).
+ */
 export function nextStep(
   plan: Pick<StepPlan, 'steps'>,
   progress: OrchestrationProgress,
@@ -16,7 +23,7 @@ export function nextStep(
     (step) =>
       !step.isDefault &&
       step.conditions !== undefined &&
-      step.conditions.every((condition) => holds(condition, step, progress, facts)),
+      step.conditions.every((condition) => holds(condition, step, progress, facts) === true),
   );
 }
 
@@ -31,13 +38,16 @@ export function externalConditions<Type extends 'message_matches' | 'predicate'>
   );
 }
 
-/** What the message says about a plan. */
+/** The facts of a message that is evaluated now. */
 export function messageFacts(plan: Pick<StepPlan, 'steps'>, message: string | undefined): readonly string[] {
   if (message === undefined) return [];
-  const holding = externalConditions(plan, 'message_matches').filter(({ value, flags }) =>
-    new RegExp(value, flags).test(message),
-  );
-  return [...new Set(holding.map(factKey))];
+  const holding = externalConditions(plan, 'message_matches').filter((condition) => matchesMessage(condition, message));
+  return [MESSAGE, ...new Set(holding.map(factKey))];
+}
+
+/** The same facts later in the turn. */
+export function afterwards(facts: readonly string[]): readonly string[] {
+  return facts.filter((fact) => fact !== MESSAGE);
 }
 
 /** Names a condition whose answer comes from outside. */
@@ -52,15 +62,17 @@ function flatten(condition: OrchestrationCondition): OrchestrationCondition[] {
   return condition.type === 'not' ? flatten(condition.condition) : [condition];
 }
 
+/** @returns `undefined` if the answer depends on a message that is not evaluated now */
 function holds(
   condition: OrchestrationCondition,
   step: OrchestrationStep,
   progress: OrchestrationProgress,
   facts: StepFacts,
-): boolean {
+): boolean | undefined {
   const { toolHistory, recentlyUsedTools, cumulativeTokenUsage } = progress;
   const used = (outcome: 'succeeded' | 'failed'): string[] =>
-    toolHistory.filter((use) => use.outcome === outcome).map(({ tool }) => tool);
+    // A use without an outcome counts as one that succeeded.
+    toolHistory.filter((use) => (use.outcome === 'failed') === (outcome === 'failed')).map(({ tool }) => tool);
   switch (condition.type) {
     case 'tool_used':
       return recentlyUsedTools.includes(condition.value);
@@ -74,11 +86,16 @@ function holds(
       return count(used('failed'), condition.value) >= (condition.count ?? 1);
     case 'tokens_over':
       return cumulativeTokenUsage.totalTokens > condition.value;
-    case 'any_of':
-      return condition.conditions.some((each) => holds(each, step, progress, facts));
-    case 'not':
-      return !holds(condition.condition, step, progress, facts);
+    case 'any_of': {
+      const answers = condition.conditions.map((each) => holds(each, step, progress, facts));
+      return answers.includes(true) || (answers.includes(undefined) ? undefined : false);
+    }
+    case 'not': {
+      const answer = holds(condition.condition, step, progress, facts);
+      return answer === undefined ? undefined : !answer;
+    }
     case 'message_matches':
+      return facts.has(MESSAGE) || step.name === progress.activeStep ? facts.has(factKey(condition)) : undefined;
     case 'predicate':
       return facts.has(factKey(condition));
   }

@@ -54,14 +54,19 @@ export class StepPredicates {
     );
   }
 
-  /** What holds now of the plan's conditions that the stored state does not answer. */
+  /** The facts of a message that is evaluated now, and those of {@link ask}. */
   async facts(plan: StepPlan, context: StepPredicateContext): Promise<readonly string[]> {
+    return [...messageFacts(plan, context.message), ...(await this.ask(plan, context))];
+  }
+
+  /** The facts of the plan's predicates. */
+  async ask(plan: StepPlan, context: StepPredicateContext): Promise<readonly string[]> {
     const predicates = externalConditions(plan, 'predicate');
     const asked = new Map(predicates.map((condition) => [factKey(condition), condition.value]));
     const answers = await Promise.all(
       [...asked].map(async ([key, name]) => ((await this.handlers.get(name)!.holds(context)) ? [key] : [])),
     );
-    return [...messageFacts(plan, context.message), ...answers.flat()];
+    return answers.flat();
   }
 }
 

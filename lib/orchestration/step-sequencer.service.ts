@@ -10,6 +10,7 @@ import { type OrchestrationAgents } from './orchestration-agents.js';
 import { type OrchestrationStep } from './orchestration-config.js';
 import { indexOfStep } from './orchestration-state.js';
 import { ToolUseOptions } from './orchestration.inputs.js';
+import { assertOwnCall, toToolCall } from './tool-call.js';
 import { describeMismatch } from './tool-refusal.js';
 import { isUnfinished, nextTools } from './tool-sequence.js';
 
@@ -54,7 +55,7 @@ export class StepSequencer {
   }
 
   /**
-   * Records the use of a tool, and moves the sequence when it was the tool's turn, in one operation (ORC-21).
+   * Records the use of a tool, and moves the sequence when it was the tool's turn, in one operation (ORC-21). The active step stays.
    * @returns false, with a warning, when another tool comes next; the use is recorded and the sequence stays
    */
   async processTool(
@@ -65,18 +66,30 @@ export class StepSequencer {
   ): Promise<boolean> {
     const { name, sequence, resetSequenceOn } = this.sequenced(step);
     assertName(tool, 'tool');
-    const { callId, outcome = 'succeeded' } = checkInput(ToolUseOptions, options, 'options');
+    const { outcome = 'succeeded', ...about } = checkInput(ToolUseOptions, options, 'options');
+    const call = toToolCall(tool, about);
     const entry = {
       type: 'tool',
-      tool,
+      ...call,
       outcome,
-      ...(callId === undefined ? {} : { callId }),
       sequenceOf: { name, ...(sequence && { sequence }), ...(resetSequenceOn && { resetSequenceOn }) },
     } as const;
-    const { effects } = (await this.states.append(sessionId, [entry], { create: true }))!;
+    const { after, effects } = (await this.states.append(sessionId, [entry], { create: true }))!;
+    assertOwnCall(after, call);
     const mismatch = describeMismatch(sessionId, effects);
     if (mismatch !== null) this.logger.warn(mismatch);
     return mismatch === null;
+  }
+
+  /**
+   * Advances the step's sequence by one item, whatever tool was used, up to its end. Records no use.
+   * @returns false without a sequence, without a state, and when the sequence is finished
+   */
+  async advanceSequence(step: SequencedStep, sessionId: string): Promise<boolean> {
+    const { name, sequence } = this.sequenced(step);
+    if (sequence === undefined) return false;
+    const appended = await this.states.append(sessionId, [{ type: 'advance', sequenceOf: { name, sequence } }]);
+    return appended?.effects.some(({ type }) => type === 'sequence-advanced') ?? false;
   }
 
   /**

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { hasMethods } from '../common/has-methods.js';
 import { type JsonValue } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
+import { DocumentVersions } from '../state/document-versions.js';
 import {
   type StateAccess,
   type StateAddress,
@@ -25,6 +26,22 @@ export interface StorageProvider {
   delete(key: string, options?: { readonly namespace?: string }): Promise<unknown>;
 }
 
+/**
+ * A client of a key-value store that has `del`, such as Vercel KV, Upstash or node-redis. Documents are stored as JSON text, without
+ * namespaces besides the key.
+ */
+export interface KeyValueClient {
+  /** Returns the value as text or parsed; `null` or `undefined` when there is none. */
+  get(key: string): Promise<unknown>;
+  /**
+   * Stores the value.
+   * @param options seconds until it expires, in the spelling of Upstash (`ex`) and of node-redis (`EX`)
+   */
+  set(key: string, value: string, options?: { readonly ex: number; readonly EX: number }): Promise<unknown>;
+  /** Deletes the value, if there is one. */
+  del(key: string): Promise<unknown>;
+}
+
 const DOCUMENT_STORE: readonly (keyof DocumentStore)[] = [
   'get',
   'set',
@@ -38,8 +55,23 @@ export function isDocumentStore(value: unknown): value is DocumentStore {
   return hasMethods(value, DOCUMENT_STORE);
 }
 
-export function isStorageProvider(value: unknown): value is StorageProvider {
-  return hasMethods(value, ['get', 'set', 'delete']);
+export function isStorageProvider(value: unknown): value is StorageProvider | KeyValueClient {
+  return hasMethods(value, ['get', 'set', 'delete']) || hasMethods(value, ['get', 'set', 'del']);
+}
+
+function providerOf(client: StorageProvider | KeyValueClient): StorageProvider {
+  if ('delete' in client) return client;
+  return {
+    // Some clients parse JSON themselves.
+    get: async (key) => parsed(await client.get(key)),
+    set: (key, value, { ttlSeconds } = {}) =>
+      client.set(key, JSON.stringify(value), ...(ttlSeconds === undefined ? [] : [{ ex: ttlSeconds, EX: ttlSeconds }])),
+    delete: (key) => client.del(key),
+  };
+}
+
+function parsed(kept: unknown): unknown {
+  return typeof kept === 'string' ? (JSON.parse(kept) as unknown) : kept;
 }
 
 /**
@@ -49,8 +81,12 @@ export function isStorageProvider(value: unknown): value is StorageProvider {
 export class StorageProviderState implements DocumentStore {
   /** The last operation under way, by key: those of this process wait for each other. */
   private readonly last = new Map<string, Promise<unknown>>();
+  private readonly versions = new DocumentVersions();
 
-  constructor(private readonly provider: StorageProvider) {
+  private readonly provider: StorageProvider;
+
+  constructor(client: StorageProvider | KeyValueClient) {
+    this.provider = providerOf(client);
     new Logger('AgentSessions').warn(
       'The storageProvider has no compare-and-set: processes that change the state of one session at the same time lose ' +
         'what the others write. Give it the state of an adapter, for example memoryAdapter().state.',
@@ -70,7 +106,7 @@ export class StorageProviderState implements DocumentStore {
       const version = before?.version ?? 0;
       if (options.ifVersion !== undefined && options.ifVersion !== version) return null;
       const createdAt = before?.createdAt ?? new Date().toISOString();
-      return this.keep(address, { value, batches: [], version: version + 1, createdAt }, options);
+      return this.keep(address, { value, batches: [], version: this.nextVersion(version), createdAt }, options);
     });
   }
 
@@ -110,15 +146,21 @@ export class StorageProviderState implements DocumentStore {
     if (found?.batches.some((batch) => batch.id === id)) return found;
     if (ifVersion !== undefined && ifVersion !== (found?.version ?? 0)) return found;
     const at = new Date().toISOString();
-    const before = found ?? { value: initial!, batches: [], version: entries.length > 0 ? 0 : 1, createdAt: at };
+    const before = found ?? { value: initial!, batches: [], version: 0, createdAt: at };
     const end = fold ? before.batches.findIndex((batch) => batch.id === fold.through) + 1 : 0;
     const batches = before.batches.slice(end);
-    const after = { ...before, value: fold && end > 0 ? fold.value : before.value, batches };
-    const added =
-      entries.length === 0
-        ? after
-        : { ...after, batches: [...batches, { id, at, entries }], version: after.version + 1 };
-    return this.keep(address, added, append);
+    const added = entries.length > 0 ? [{ id, at, entries }] : [];
+    const after = {
+      ...before,
+      value: fold && end > 0 ? fold.value : before.value,
+      batches: [...batches, ...added],
+      version: added.length > 0 || !found ? this.nextVersion(before.version) : before.version,
+    };
+    return this.keep(address, after, append);
+  }
+
+  private nextVersion(before: number): number {
+    return this.versions.next(before, Date.now());
   }
 
   private async keep(

@@ -10,7 +10,7 @@ export function describeMismatch(sessionId: string, effects: readonly Orchestrat
   const violation = effects.find((effect) => effect.type === 'tool-violated');
   if (!violation) return null;
   const { tool, step, allowed } = violation;
-  return `Session ${hashed(sessionId)} used ${tool} in step ${step}, where ${allowed.join(' or ')} comes next.`;
+  return `Session ${hashed(sessionId)} used ${tool} in step ${step}, where ${allowed.join(' or ') || 'no tool'} is allowed.`;
 }
 
 /** Whether the tool would be allowed if the active step's sequence started over. */

@@ -6,34 +6,47 @@ import { hashed } from '../common/log-id.js';
 import { type StateChange, type StateDocument } from '../state/state.store.js';
 import { type AgentOrchestration } from './agent-orchestration.js';
 import { type AIOrchestrationState, toAIState } from './ai-orchestration-state.js';
-import { applyEntry, type OrchestrationRules } from './apply-entry.js';
+import { type OrchestrationRules } from './apply-entry.js';
 import { availableTools } from './available-tools.js';
 import { foldOf, progressOf, toValue } from './orchestration-document.js';
 import { type OrchestrationStep } from './orchestration-config.js';
-import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
-import { indexOfStep, NO_PROGRESS, type OrchestrationProgress } from './orchestration-state.js';
+import { type OrchestrationEntry } from './orchestration-entry.js';
+import {
+  indexOfStep,
+  NO_PROGRESS,
+  type OrchestrationProgress,
+  shownProgress,
+  type ToolOutcome,
+} from './orchestration-state.js';
 import { TokenBudgetExceededError } from './orchestration.errors.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
-import { messageFacts, nextStep } from './step-conditions.js';
+import { afterwards, messageFacts, nextStep } from './step-conditions.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenUsage, tokensOf } from '../common/token-usage.js';
 import { refusalOf, wouldPassAnew } from './tool-refusal.js';
 import { isUnfinished } from './tool-sequence.js';
+import { TurnJournal, type TurnUse } from './turn-journal.js';
 
 /** What matters of a turn here. */
 export interface OrchestratedTurn {
   readonly id: string;
   readonly sessionId: string;
   readonly message: string;
+  /** The tokens that earlier attempts have recorded. */
+  readonly usage?: TokenUsage;
 }
 
 /** What is done with the plan in one attempt of a turn: kept here, and stored by the turn's settlement or not at all. */
 export class TurnOrchestration {
   private readonly logger = new Logger(TurnOrchestration.name);
-  private readonly journal: OrchestrationEntry[] = [];
-  private readonly effects: OrchestrationEffect[] = [];
-
+  private readonly journal: TurnJournal;
+  /** The facts of the user's message, which leads to a step only when the turn begins (FIX-22). */
+  private said: readonly string[] = [];
+  /** Predicates have not been asked since the last use was admitted. */
+  private isOutdated = false;
   private failure: { readonly error: unknown } | null = null;
+  /** Tokens of this attempt are in the stored state. */
+  private isRecorded = false;
 
   private constructor(
     private readonly turn: OrchestratedTurn,
@@ -42,8 +55,10 @@ export class TurnOrchestration {
     private readonly predicates: StepPredicates,
     private readonly document: StateDocument | null,
     private readonly rules: OrchestrationRules,
-    private progress: OrchestrationProgress,
-  ) {}
+    progress: OrchestrationProgress,
+  ) {
+    this.journal = new TurnJournal(progress, rules);
+  }
 
   /** Begins with what is stored, and the step that the message leads to. Asks the store for nothing, as a rule. */
   static async begin(
@@ -57,16 +72,18 @@ export class TurnOrchestration {
     const rules = document ? await states.catalog.rulesFor(document) : states.catalog.rules;
     const progress = document ? progressOf(document, rules) : NO_PROGRESS;
     const begun = new TurnOrchestration(turn, plan, states, predicates, document, rules, progress);
+    begun.said = messageFacts(plan, turn.message);
     await begun.evaluate();
+    begun.said = afterwards(begun.said);
     return begun;
   }
 
   get state(): OrchestrationProgress {
-    return this.progress;
+    return shownProgress(this.journal.progress);
   }
 
   get activeStep(): OrchestrationStep | undefined {
-    return effectiveStep(this.plan, this.progress.activeStep);
+    return effectiveStep(this.plan, this.state.activeStep);
   }
 
   /** Whether the order of tools matters now. */
@@ -80,53 +97,45 @@ export class TurnOrchestration {
   }
 
   toAIState(): AIOrchestrationState {
-    return toAIState(this.progress, this.plan);
+    return toAIState(this.state, this.plan);
   }
 
   /**
-   * What the plan says of a tool that is about to be used (ORC-28).
-   * @param isDone by an earlier attempt: it is not refused any more
-   * @throws ToolNotAllowedError, unless the plan says to do otherwise
+   * Admits a use that is about to begin: it counts from now on, for the uses after it (FIX-20). Call it for one use at a time.
+   * @param isDone the result of an earlier attempt is stored: the use is not refused again
+   * @throws ToolNotAllowedError, unless `onViolation` allows the use; what a predicate throws
    */
-  assertAllowed(tool: string, isDone: boolean): void {
+  async admit(tool: string, callId: string, isDone: boolean): Promise<TurnUse> {
+    if (this.isOutdated) await this.evaluate();
+    this.assertAllowed(tool, isDone);
     const { plan } = this;
-    const { sessionId } = this.turn;
-    const { onViolation } = plan;
-    const refusal = refusalOf(plan, sessionId, this.progress, tool);
-    if (!refusal) return;
-    const { step, allowed } = refusal;
-    const violated = { type: 'tool-violated', tool, step, allowed } as const;
-    const restarts = onViolation === 'reset' && wouldPassAnew(plan, this.progress, tool);
-    if (restarts) this.add({ type: 'restart', plan: plan.signature });
-    if (onViolation === 'warn' || restarts || isDone) {
-      this.effects.push(violated);
-      if (onViolation === 'warn') this.logger.warn(`Session ${hashed(sessionId)}: ${refusal.message}`);
-      return;
-    }
-    // The attempt may end with it, and what was refused is told all the same.
-    this.states.tell(sessionId, [violated]);
-    throw refusal;
-  }
-
-  /**
-   * Records, advances, and looks for the active step. Never rejects: the tool has done what it did; what a predicate throws
-   * fails the attempt.
-   */
-  async record(tool: string, callId: string, outcome: 'succeeded' | 'failed'): Promise<void> {
-    const { plan } = this;
-    const { id: turnId, message } = this.turn;
-    const use = { type: 'tool', tool, callId, turnId, outcome, plan: plan.signature } as const;
-    if (!hasPredicates(plan)) {
-      this.add({ ...use, facts: messageFacts(plan, message) });
-      return;
-    }
+    const { id: turnId } = this.turn;
+    const about = this.states.stamped({
+      type: 'tool',
+      tool,
+      callId,
+      turnId,
+      outcome: 'admitted',
+      plan: plan.signature,
+    } as const);
+    const use: TurnUse = hasPredicates(plan) ? about : { ...about, facts: this.said };
     const before = this.activeStep;
-    this.add(use);
-    // Unless the sequence has said where to go on.
-    if (this.activeStep !== before) return;
-    await this.evaluate().catch((error: unknown) => {
-      this.failure ??= { error };
-    });
+    this.journal.add(use);
+    // The end of a sequence has precedence over conditions.
+    this.isOutdated = hasPredicates(plan) && this.activeStep === before;
+    return use;
+  }
+
+  /**
+   * Adds the outcome of a use, and looks for the active step. Never rejects, because the tool has run: an error of a
+   * predicate fails the attempt.
+   */
+  async complete(use: TurnUse, outcome: ToolOutcome): Promise<void> {
+    const { journal } = this;
+    const handedOver = outcome === 'succeeded' && journal.changedStep(use);
+    if (outcome === 'succeeded') journal.succeed(use);
+    else journal.fail(use);
+    if (hasPredicates(this.plan) && !handedOver) await this.evaluate().catch(() => undefined);
   }
 
   /** @throws what a predicate threw */
@@ -134,14 +143,31 @@ export class TurnOrchestration {
     if (this.failure) throw this.failure.error;
   }
 
+  /** Adds tokens that are not of the turn's own models: they count when the turn settles. */
   addUsage(usage: TokenUsage): void {
-    this.add({ type: 'tokens', usage });
+    this.journal.add({ type: 'tokens', usage });
+  }
+
+  /** @param total all that the turn took so far */
+  countTokens(total: TokenUsage): void {
+    this.journal.add(this.tokens(total));
+  }
+
+  /** Counts the tokens of the turn for the session, whatever becomes of the attempt. */
+  spending(total: TokenUsage): StateChange {
+    return this.change([this.tokens(total)]);
+  }
+
+  /** What {@link spending} gave is stored. */
+  recorded(): void {
+    if (!this.document && !this.isRecorded) this.states.emit(this.turn.sessionId, 'created');
+    this.isRecorded = true;
   }
 
   /** @throws TokenBudgetExceededError */
   assertBudget(): void {
     const { agent, tokenBudget } = this.plan;
-    const usedTokens = this.progress.cumulativeTokenUsage.totalTokens;
+    const usedTokens = this.state.cumulativeTokenUsage.totalTokens;
     if (tokenBudget === undefined || usedTokens < tokenBudget) return;
     const { sessionId } = this.turn;
     this.states.events.emit({ type: 'token-budget-exceeded', agent, sessionId, usedTokens, tokenBudget });
@@ -154,63 +180,110 @@ export class TurnOrchestration {
   }
 
   since(mark: number): readonly OrchestrationEntry[] {
-    return this.journal.slice(mark);
+    // Tokens are recorded with the step that stores the entries.
+    return this.journal.since(mark).filter((entry) => !isOfTurn(entry));
   }
 
   /** Does again what an earlier attempt has done, which is not run again. */
   replay(entries: readonly OrchestrationEntry[]): void {
-    entries.forEach((entry) => this.add(entry));
+    entries.forEach((entry) => this.journal.add(entry));
   }
 
   /** For the settlement: what was done, or at least that the state is still in use. */
   changes(): readonly StateChange[] {
-    const { document, states, journal } = this;
-    if (journal.length === 0 && !document) return [];
-    const fold = document && foldOf(document, this.rules);
-    return [
-      {
-        name: states.name,
-        append: {
-          id: mintId(),
-          // A copy: what a handler left running adds nothing to what is being stored.
-          entries: [...journal] as unknown as readonly JsonValue[],
-          ...(journal.length === 0 ? {} : { initial: toValue(NO_PROGRESS) }),
-          ...(fold ? { fold } : {}),
-          ...states.access,
-        },
-      },
-    ];
+    const entries = this.entries();
+    return entries.length > 0 || this.document ? [this.change(entries)] : [];
   }
 
   /** What the state is after the turn, for whoever comes back to it. */
   snapshot(): StateSnapshot {
-    return { name: this.states.name, value: toValue(this.progress) };
+    return { name: this.states.name, value: toValue(this.state) };
   }
 
-  /** Tells of it, once it is stored. */
+  /** Emits what followed from the turn, once it is stored. */
   settled(): void {
-    this.states.tell(this.turn.sessionId, this.effects);
+    // A violation was emitted when it was found.
+    const effects = this.journal.effects.filter(({ type }) => type !== 'tool-violated');
+    const { sessionId } = this.turn;
+    if (!this.document && !this.isRecorded && this.entries().length > 0) this.states.emit(sessionId, 'created');
+    this.states.tell(sessionId, effects);
+  }
+
+  /** Conditions see the tokens that they saw in the turn, though more of them are recorded already. */
+  private entries(): readonly OrchestrationEntry[] {
+    const entries = this.journal.since(0);
+    const start = this.isRecorded ? [this.tokens(this.turn.usage ?? NO_PROGRESS.cumulativeTokenUsage)] : [];
+    // Of tokens that follow one another the last entry says it all.
+    return [...start, ...entries].filter((entry, at, all) => !isOfTurn(entry) || !isOfTurn(all[at + 1]));
+  }
+
+  private tokens(usage: TokenUsage): OrchestrationEntry {
+    return { type: 'tokens', usage: tokensOf(usage), turnId: this.turn.id };
+  }
+
+  private change(entries: readonly OrchestrationEntry[]): StateChange {
+    const { document, states } = this;
+    // Once is enough.
+    const fold = document && !this.isRecorded && foldOf(document, this.rules);
+    return {
+      name: states.name,
+      append: {
+        id: mintId(),
+        entries: entries as unknown as readonly JsonValue[],
+        ...(entries.length === 0 ? {} : { initial: toValue(NO_PROGRESS) }),
+        ...(fold ? { fold } : {}),
+        ...states.access,
+      },
+    };
+  }
+
+  /** @throws ToolNotAllowedError, unless the plan says to do otherwise */
+  private assertAllowed(tool: string, isDone: boolean): void {
+    const { plan, state } = this;
+    const { sessionId } = this.turn;
+    const { onViolation } = plan;
+    const refusal = refusalOf(plan, sessionId, state, tool);
+    if (!refusal) return;
+    const restarts = onViolation === 'reset' && wouldPassAnew(plan, state, tool);
+    if (restarts) this.journal.add({ type: 'restart', plan: plan.signature });
+    // An earlier attempt has reported it.
+    if (isDone) return;
+    const { step, allowed } = refusal;
+    this.states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
+    if (onViolation === 'warn') this.logger.warn(`Session ${hashed(sessionId)}: ${refusal.message}`);
+    else if (!restarts) throw refusal;
   }
 
   private async evaluate(): Promise<void> {
-    const { plan, progress } = this;
-    const { sessionId, message } = this.turn;
-    const { agent, signature } = plan;
-    const facts = await this.predicates.facts(plan, { agent, sessionId, state: progress, message });
-    const next = nextStep(plan, progress, new Set(facts));
-    if (next && next !== this.activeStep) this.add({ type: 'evaluate', plan: signature, facts });
+    const { plan, journal } = this;
+    const facts = await this.ask();
+    const next = nextStep(plan, this.state, new Set(facts));
+    if (next && next !== this.activeStep) journal.add({ type: 'evaluate', plan: plan.signature, facts });
   }
 
-  private add(entry: OrchestrationEntry): void {
-    // The store says when it was, once it is stored.
-    const { progress, effects } = applyEntry(this.progress, entry, new Date().toISOString(), this.rules);
-    this.progress = progress;
-    this.journal.push(entry);
-    // What the plan did not allow was told when it was looked at.
-    this.effects.push(...effects.filter(({ type }) => type !== 'tool-violated'));
+  private async ask(): Promise<readonly string[]> {
+    const { plan, journal } = this;
+    const { sessionId, message } = this.turn;
+    for (;;) {
+      const { revision } = journal;
+      this.isOutdated = false;
+      try {
+        const answers = await this.predicates.ask(plan, { agent: plan.agent, sessionId, state: this.state, message });
+        // Answers about a use that was dropped meanwhile are void.
+        if (revision === journal.revision) return [...this.said, ...answers];
+      } catch (error) {
+        this.failure ??= { error };
+        throw error;
+      }
+    }
   }
 
   private get index(): number {
-    return indexOfStep(this.progress, this.activeStep?.name);
+    return indexOfStep(this.state, this.activeStep?.name);
   }
+}
+
+/** Whether the entry counts the turn's own tokens. */
+function isOfTurn(entry: OrchestrationEntry | undefined): boolean {
+  return entry?.type === 'tokens' && entry.turnId !== undefined;
 }

@@ -1,5 +1,5 @@
 import { assertId } from '../common/ids.js';
-import { isPlainObject } from '../common/json.js';
+import { isFields } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type CompactionResult } from '../conversation/compaction-run.js';
 import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
@@ -22,7 +22,8 @@ export class ConversationCommands {
     if (name !== 'compact' && name !== 'restore') {
       throw new InvalidInputError('command', `${JSON.stringify(name)} is unknown; known are: compact, restore.`);
     }
-    if (!isPlainObject(args)) throw new InvalidInputError('args', 'must be an object.');
+    this.registry.assertLog(name);
+    if (!isFields(args)) throw new InvalidInputError('args', 'must be an object.');
     return name === 'compact' ? this.compact(orchestrator, args) : this.restore(args);
   }
 

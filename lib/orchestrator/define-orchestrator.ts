@@ -10,7 +10,7 @@ import {
   type RouteFunction,
 } from './orchestrator.js';
 import { toCompactionPolicy } from '../conversation/compaction-policy.js';
-import { shapeOf, toHistoryWindow } from '../conversation/history-window.js';
+import { toHistoryWindow } from '../conversation/history-window.js';
 import { defineStepPlan } from '../orchestration/define-step-plan.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { type MemoryPort } from './memory-port.js';
@@ -60,7 +60,6 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   const plan = planOf(config);
   const historyWindow = toHistoryWindow(name, config.historyWindow);
   const compaction = config.compaction && toCompactionPolicy(name, config.compaction, historyWindow);
-  const windows = [historyWindow.router, historyWindow.agents].map(shapeOf);
   const loop = loopOf(config, intents, check);
   const { stateSchema, memory, memoryScope = 'session', on = {} } = config;
   check(
@@ -77,10 +76,11 @@ export function defineOrchestrator<State = Record<string, unknown>>(
     'must be an object of listeners by type of event.',
   );
 
+  const schema = stateSchema === undefined ? {} : { stateSchema };
   const definition = Object.freeze({
     name,
     version,
-    signature: signatureOf({ name, intents: [...intents.keys()], routing, windows, ...loop, stateSchema }),
+    signature: signatureOf({ name, intents, routing, historyWindow, ...loop, ...schema }),
     initialState,
     historyWindow,
     ...(compaction ? { compaction } : {}),
@@ -91,7 +91,7 @@ export function defineOrchestrator<State = Record<string, unknown>>(
     intents,
     ...loop,
     migrations: checkMigrations(name, version, config.migrations ?? []),
-    ...(stateSchema === undefined ? {} : { stateSchema }),
+    ...schema,
     ...(memory === undefined ? {} : { memory: memory as MemoryPort }),
     memoryScope,
     on,
@@ -187,7 +187,8 @@ function routeOf<State>(
           'A class is resolved only by the @Orchestrator decorator.',
       );
     }
-    return { route: (turn) => router.route(turn, intents), routing: 'router' };
+    const names = Object.freeze([...intents]);
+    return { route: (turn) => router.route(turn, names), routing: 'router' };
   }
   const [only, ...others] = intents;
   if (only === undefined || others.length > 0) {

@@ -1,3 +1,4 @@
+export { type StepOptions, type ToolCallOptions } from './call-options.js';
 export { defineOrchestrator } from './define-orchestrator.js';
 export { type Evaluation, type IntentReply } from './evaluation.js';
 export { type MemorableTurn, MemoryPort, type MemoryQuery, type MemoryScope } from './memory-port.js';
@@ -16,6 +17,7 @@ export {
 export {
   type OrchestratorTool,
   type OrchestratorToolCall,
+  type OrchestratorToolCaller,
   type OrchestratorToolInput,
   type OrchestratorToolOptions,
   type OrchestratorToolResult,
@@ -31,9 +33,11 @@ export {
   Summarize,
 } from './orchestrator.decorators.js';
 export {
+  NoIntentError,
   OrchestratorDriftError,
   OrchestratorResultError,
   StateSchemaError,
+  StepKeyRequiredError,
   UnknownIntentError,
 } from './orchestrator.errors.js';
 export {

@@ -1,15 +1,20 @@
 import { type CompactionResult } from '../conversation/compaction-run.js';
 import { type Session } from '../session/session.js';
+import { handOut } from '../turn/running-turn.js';
 import { type SubmitOptions, type TurnInputLike, type WaitOptions } from '../turn/turn.inputs.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { type TurnStream } from '../turn/turn-stream.js';
 import { type Turn } from '../turn/turn.js';
-import { orchestratorTool, type OrchestratorTool, type OrchestratorToolOptions } from './orchestrator-tool.js';
+import {
+  orchestratorTool,
+  type OrchestratorTool,
+  type OrchestratorToolCaller,
+  type OrchestratorToolOptions,
+} from './orchestrator-tool.js';
 import { type OrchestratorPlace } from './orchestrator-place.js';
 import { type ForkOptions, type HistoryQuery, type UndoOptions } from './time-travel.inputs.js';
 import { type HistoryEntry, type UndoResult } from './time-travel.js';
 import { type OrchestratorEvent, type OrchestratorEvents, type OrchestratorEventType } from './orchestrator-events.js';
-import { type TurnContext } from './turn-context.js';
 
 /** The state type only documents: it ties a handle to its orchestrator in the reader's mind and in the editor. */
 export interface OrchestratorSubmitOptions<State> extends Omit<SubmitOptions, 'state' | 'onEvent'> {
@@ -49,13 +54,13 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
   }
 
   /** One turn, waited for. @throws as `TurnService.execute`, and OrchestratorDriftError */
-  async execute(input: TurnInputLike, options: OrchestratorExecuteOptions<State>): Promise<TurnResult> {
-    return this.find().turns.execute(this.name, input, options);
+  execute(input: TurnInputLike, options: OrchestratorExecuteOptions<State>): Promise<TurnResult> {
+    return handOut('handle.execute', async () => this.find().turns.execute(this.name, input, options));
   }
 
   /** Accepts a turn and returns at once. @throws as `TurnService.submit` */
-  async submit(input: TurnInputLike, options: OrchestratorSubmitOptions<State>): Promise<Turn> {
-    return this.find().turns.submit(this.name, input, options);
+  submit(input: TurnInputLike, options: OrchestratorSubmitOptions<State>): Promise<Turn> {
+    return handOut('handle.submit', async () => this.find().turns.submit(this.name, input, options));
   }
 
   /**
@@ -69,11 +74,13 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
   /**
    * Continues the turn that was interrupted, with its own input, history and stored steps, and waits for its result: at once,
    * where the module would do it by itself within a moment. A turn that a live worker runs is left to it, and waited for.
-   * @returns `null` when there is none: no turn of this orchestrator holds the session's lane, or it waits for a signal
+   * When the module was faster, the result is the same, also when called again, until the next turn ends (FIX-14).
+   * @returns `null` when no turn was interrupted: none of this orchestrator is open, and its latest one, among the last 20
+   * that ended in the session, lost no worker; or the open turn waits for a signal
    * @throws as `execute`
    */
-  async resume(sessionId: string, options?: WaitOptions): Promise<TurnResult | null> {
-    return this.find().turns.resume(this.name, sessionId, options);
+  resume(sessionId: string, options?: WaitOptions): Promise<TurnResult | null> {
+    return handOut('handle.resume', async () => this.find().turns.resume(this.name, sessionId, options));
   }
 
   /** The session's checkpoints of this orchestrator, the latest first (BOT-25). @throws InvalidInputError */
@@ -87,8 +94,8 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
    * are given to no turn of this orchestrator any more. The log keeps them.
    * @throws NothingToUndoError; CheckpointPrunedError when `keepCheckpoints` does not reach so far; otherwise as `execute`
    */
-  async undo(sessionId: string, options: UndoOptions = {}): Promise<UndoResult> {
-    return this.find().timeTravel.undo(this.name, sessionId, options);
+  undo(sessionId: string, options: UndoOptions = {}): Promise<UndoResult> {
+    return handOut('handle.undo', async () => this.find().timeTravel.undo(this.name, sessionId, options));
   }
 
   /**
@@ -98,18 +105,18 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
    * @throws SessionNotFoundError, CheckpointNotFoundError, CheckpointPrunedError; SessionConflictError when the session
    * `newSessionId` is somebody else's, SessionNotEmptyError when it is in use; otherwise as `execute`
    */
-  async fork(sessionId: string, options: ForkOptions = {}): Promise<Session> {
-    return this.find().timeTravel.fork(this.name, sessionId, options);
+  fork(sessionId: string, options: ForkOptions = {}): Promise<Session> {
+    return handOut('handle.fork', async () => this.find().timeTravel.fork(this.name, sessionId, options));
   }
 
   /**
    * This orchestrator as a tool for the model of another one: each call is a turn in a session that belongs to the caller's,
    * whatever the model's arguments say (BOT-50). A retried turn gets the turns that its calls made before; cancelling it
-   * cancels them. Give it to the AI SDK's `generateText({ tools: { [tool.name]: tool } })` as it is, or call its `execute`.
-   * @param turn the one that calls. It keeps its place among `turns.concurrency` while it waits
+   * cancels them. Each call is a use of a tool of the calling turn, which its plan must allow. Give it to the AI SDK's `generateText({ tools: { [tool.name]: tool } })` as it is, or call its `execute`.
+   * @param turn the one that calls. It holds no slot of `turns.concurrency` while it waits
    * @throws InvalidInputError for the options
    */
-  asTool(turn: Pick<TurnContext, 'id' | 'session' | 'signal'>, options?: OrchestratorToolOptions): OrchestratorTool {
+  asTool(turn: OrchestratorToolCaller, options?: OrchestratorToolOptions): OrchestratorTool {
     return orchestratorTool(this.name, this.find, turn, options);
   }
 

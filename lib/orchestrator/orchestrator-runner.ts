@@ -1,6 +1,8 @@
 import { Logger } from '@nestjs/common';
+import { deepFreeze } from '../common/json.js';
 import { type SessionsError } from '../common/sessions.error.js';
 import { HEAD } from '../conversation/conversation-head.js';
+import { readOrchestrationFailure } from '../orchestration/orchestration.errors.js';
 import { type TurnListener } from '../turn/turn-contexts.js';
 import { type Parked, type RunnableOrchestrator, type TurnControl, TurnRunner } from '../turn/turn-runner.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnSettlement } from '../turn/turn.store.js';
@@ -14,7 +16,7 @@ import {
   tellListeners,
 } from './orchestrator-events.js';
 import { OrchestratorTurn, type TurnDocuments, type TurnParts } from './orchestrator-turn.js';
-import { type OrchestratorRegistry, readsConversation } from './orchestrator.registry.js';
+import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { readCommandFailure } from './time-travel.errors.js';
 
 /** Runs turns at the orchestrators of this process. */
@@ -47,7 +49,7 @@ export class OrchestratorRunner extends TurnRunner {
 
   run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked> {
     const definition = this.definitionOf(claimed.turn);
-    const documents = documentsOf(definition, claimed);
+    const documents = this.documentsOf(definition, claimed);
     const tell = this.teller(definition, claimed.turn);
     return new OrchestratorTurn(this.parts, definition, claimed, documents, control, tell).run();
   }
@@ -57,7 +59,7 @@ export class OrchestratorRunner extends TurnRunner {
   }
 
   readFailure(turn: Turn): SessionsError | undefined {
-    return readOrchestratorFailure(turn) ?? readCommandFailure(turn);
+    return readOrchestratorFailure(turn) ?? readOrchestrationFailure(turn) ?? readCommandFailure(turn);
   }
 
   private documents(): Pick<ClaimRequest, 'documents'> {
@@ -65,11 +67,21 @@ export class OrchestratorRunner extends TurnRunner {
     if (readers.length === 0) return {};
     const documents = readers.map((definition) => {
       const { name, plan } = definition;
-      const head = readsConversation(definition) ? [HEAD] : [];
+      const head = this.registry.readsConversation(definition) ? [HEAD] : [];
       // In the order that documentsOf knows.
       return [name, [...(plan ? [this.parts.agents.get(name).name] : []), ...head]] as const;
     });
     return { documents: Object.fromEntries(documents) };
+  }
+
+  /** The documents that the turn was claimed with, see `needs`. */
+  private documentsOf(definition: OrchestratorDefinition, { documents }: ClaimedTurn): TurnDocuments {
+    const { plan } = definition;
+    const [first = null, second = null] = documents;
+    return {
+      plan: plan ? first : null,
+      head: this.registry.readsConversation(definition) ? (plan ? second : first) : null,
+    };
   }
 
   private definitionOf(turn: Turn): OrchestratorDefinition {
@@ -92,16 +104,9 @@ export class OrchestratorRunner extends TurnRunner {
       if (over) return;
       over = body.type === 'turn-settled';
       if (!on[body.type] && !own && !this.events.isHeard) return;
-      const event: OrchestratorEvent = { ...about, ...body };
+      const event: OrchestratorEvent = deepFreeze({ ...about, ...body });
       tellListeners(this.logger, event, [on[body.type], own] as (TurnListener | undefined)[]);
       this.events.emit(event);
     };
   }
-}
-
-/** The documents that the turn was claimed with, see `needs`. */
-function documentsOf(definition: OrchestratorDefinition, { documents }: ClaimedTurn): TurnDocuments {
-  const { plan } = definition;
-  const [first = null, second = null] = documents;
-  return { plan: plan ? first : null, head: readsConversation(definition) ? (plan ? second : first) : null };
 }

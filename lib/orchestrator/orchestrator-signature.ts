@@ -1,33 +1,55 @@
+import { type Checkpoint } from '../checkpoint/checkpoint.js';
 import { sha256 } from '../common/sha-256.js';
-import { schemaShape, type StateSchema } from './state-schema.js';
+import { shapeOf } from '../conversation/history-window.js';
+import { type OrchestratorDefinition } from './orchestrator.js';
+import { schemaShape } from './state-schema.js';
 
-/** What an orchestrator's signature is made of: its structure, neither its code nor the size of its windows (BOT-22). */
-export interface OrchestratorShape {
-  readonly name: string;
-  readonly intents: readonly string[];
-  readonly routing: 'route' | 'router' | 'single';
-  /** Of the router's and the agents' windows: their kinds. */
-  readonly windows: readonly string[];
-  readonly iterate: boolean;
-  readonly maxIterations: number;
-  readonly initialIntent?: string;
+/** The structure of an orchestrator: neither its code nor the size of its windows (BOT-22). */
+export interface OrchestratorShape extends Pick<
+  OrchestratorDefinition,
+  'name' | 'routing' | 'historyWindow' | 'iterate' | 'maxIterations' | 'initialIntent' | 'stateSchema'
+> {
+  readonly intents: ReadonlyMap<string, unknown>;
   readonly evaluate?: unknown;
-  readonly stateSchema: StateSchema | undefined;
 }
 
 /** SHA-256 over a canonical form: independent of the order of intents and of the locale. */
 export function signatureOf(shape: OrchestratorShape): string {
-  const {
-    name,
-    intents,
-    routing,
-    windows,
-    iterate,
-    maxIterations,
-    initialIntent = null,
-    evaluate,
-    stateSchema,
-  } = shape;
+  return signatureWith(shape, intentsOf(shape), shape.routing);
+}
+
+/** The names of the intents. */
+export function intentsOf({ intents }: Pick<OrchestratorShape, 'intents'>): readonly string[] {
+  return [...intents.keys()];
+}
+
+/** Intents that a checkpoint was written with and that the orchestrator does not have: removed or renamed. */
+export function missingIntents(
+  { intents: known }: Pick<OrchestratorShape, 'intents'>,
+  { intents = [] }: Pick<Checkpoint, 'intents'>,
+): readonly string[] {
+  return intents.filter((intent) => !known.has(intent));
+}
+
+/** Whether the structure that wrote a checkpoint is this one, or this one with fewer intents (FIX-17). */
+export function isExtended(
+  shape: OrchestratorShape & Pick<OrchestratorDefinition, 'signature'>,
+  { signature, intents }: Pick<Checkpoint, 'signature' | 'intents'>,
+): boolean {
+  if (signature === shape.signature) return true;
+  if (!intents || missingIntents(shape, { intents }).length > 0) return false;
+  // A route or router comes with the second intent: it is no change of its own.
+  const hadOne = intents.length === 1 && shape.intents.size > 1;
+  const routings = hadOne ? ([shape.routing, 'single'] as const) : [shape.routing];
+  return routings.some((routing) => signatureWith(shape, intents, routing) === signature);
+}
+
+function signatureWith(
+  shape: OrchestratorShape,
+  intents: readonly string[],
+  routing: OrchestratorShape['routing'],
+): string {
+  const { name, historyWindow, iterate, maxIterations, initialIntent = null, evaluate, stateSchema } = shape;
   const canonical = JSON.stringify({
     evaluate: evaluate !== undefined,
     initialIntent,
@@ -38,7 +60,7 @@ export function signatureOf(shape: OrchestratorShape): string {
     name,
     routing,
     state: schemaShape(stateSchema),
-    windows,
+    windows: [historyWindow.router, historyWindow.agents].map(shapeOf),
   });
   return sha256(canonical);
 }

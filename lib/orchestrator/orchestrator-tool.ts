@@ -2,6 +2,7 @@ import { checkInput, Must, Optional } from '../common/check-input.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { sha256 } from '../common/sha-256.js';
+import { handOut } from '../turn/running-turn.js';
 import { TurnStoppedError } from '../turn/turn-stopped.error.js';
 import { TurnTimeoutError } from '../turn/turn.errors.js';
 import { type TurnResult } from '../turn/turn-result.js';
@@ -56,20 +57,22 @@ export interface OrchestratorTool {
   /** JSON schema of {@link OrchestratorToolInput}; a Standard Schema as well. */
   readonly inputSchema: ToolInputSchema;
   /**
-   * One turn, waited for. Arguments besides `input` are ignored.
-   * @throws as `OrchestratorHandle.execute`; TurnReentryError inside a turn of the session that it would speak in;
+   * Runs one turn and waits for it, as a use of a tool by `turn.tools.use` of the calling turn: its plan must allow the tool,
+   * and its tool history contains the use (FIX-24). Arguments besides `input` are ignored. Not inside a step or another tool.
+   * @throws ToolNotAllowedError; as `OrchestratorHandle.execute`; TurnReentryError inside a turn of the session that it would speak in;
    * SessionConflictError when the child session's id is somebody else's
    */
   readonly execute: (args: OrchestratorToolInput, call: OrchestratorToolCall) => Promise<OrchestratorToolResult>;
 }
 
-type Caller = Pick<TurnContext, 'id' | 'session' | 'signal'>;
+/** The parts of the calling turn that the tool needs. */
+export type OrchestratorToolCaller = Pick<TurnContext, 'id' | 'session' | 'signal' | 'tools'>;
 
 /** @param orchestrator the name of the one that is the tool */
 export function orchestratorTool(
   orchestrator: string,
   place: () => OrchestratorPlace,
-  caller: Caller,
+  caller: OrchestratorToolCaller,
   options: OrchestratorToolOptions = {},
 ): OrchestratorTool {
   const {
@@ -77,31 +80,34 @@ export function orchestratorTool(
     description = `Asks ${orchestrator} and waits for its answer.`,
     session = 'child',
   } = checkInput(OrchestratorToolOptions, options, 'options');
+  const execute: OrchestratorTool['execute'] = async (args, { toolCallId, abortSignal }) => {
+    const checked = toToolInput(args);
+    if (!('value' in checked)) throw new InvalidInputError('args', checked.issues[0].message);
+    assertName(toolCallId, 'toolCallId');
+    const { turns, sessions } = place();
+    const key = hashOf(caller.id, toolCallId);
+    const { input } = checked.value;
+    const speak = async (signal: AbortSignal): Promise<OrchestratorToolResult> => {
+      const ask = (sessionId: string): Promise<TurnResult> =>
+        turns.execute(orchestrator, input, {
+          sessionId,
+          idempotencyKey: key,
+          attributes: { callerTurnId: caller.id, toolCallId },
+          signal,
+        });
+      const { status, reply, data } =
+        session === 'child'
+          ? await ask(await childSession(sessions, caller.session, name))
+          : await inFreshSession(turns, sessions, caller.session, `${name}~${key.slice(0, 32)}`, ask);
+      return { status, reply, ...(data === undefined ? {} : { data }) };
+    };
+    return caller.tools.use(name, toolCallId, () => whileWanted(caller.signal, abortSignal, speak), { input });
+  };
   return {
     name,
     description,
     inputSchema: TOOL_INPUT_SCHEMA,
-    execute: async (args, { toolCallId, abortSignal }) => {
-      const checked = toToolInput(args);
-      if (!('value' in checked)) throw new InvalidInputError('args', checked.issues[0].message);
-      assertName(toolCallId, 'toolCallId');
-      const { turns, sessions } = place();
-      const key = hashOf(caller.id, toolCallId);
-      return whileWanted(caller.signal, abortSignal, async (signal) => {
-        const ask = (sessionId: string): Promise<TurnResult> =>
-          turns.execute(orchestrator, checked.value.input, {
-            sessionId,
-            idempotencyKey: key,
-            attributes: { callerTurnId: caller.id, toolCallId },
-            signal,
-          });
-        const { status, reply, data } =
-          session === 'child'
-            ? await ask(await childSession(sessions, caller.session, name))
-            : await inFreshSession(turns, sessions, caller.session, `${name}~${key.slice(0, 32)}`, ask);
-        return { status, reply, ...(data === undefined ? {} : { data }) };
-      });
-    },
+    execute: (args, call) => handOut('asTool().execute', () => execute(args, call)),
   };
 }
 

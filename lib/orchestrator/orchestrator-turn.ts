@@ -1,7 +1,8 @@
 import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js';
 import { type BackgroundWork } from '../common/background-work.js';
-import { type JsonObject, stringifyWithin } from '../common/json.js';
+import { assertWithin, deepFreeze, type JsonObject, stringifyWithin } from '../common/json.js';
 import { type Mutable } from '../common/mutable.js';
+import { tokensOf } from '../common/token-usage.js';
 import { type ConversationLog, type NewMessage } from '../conversation/conversation.store.js';
 import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
 import { type MessageTokens } from '../conversation/message-tokens.js';
@@ -19,17 +20,19 @@ import { type TurnContexts } from '../turn/turn-contexts.js';
 import { toNewTurnEvent } from '../turn/turn-event.js';
 import { type AttemptAccount, Parked, type TurnControl } from '../turn/turn-runner.js';
 import { type ClaimedTurn, type TurnSettlement } from '../turn/turn.store.js';
-import { type SettledTurnStatus, type Turn, type TurnCommand } from '../turn/turn.js';
+import { attemptNumber, type SettledTurnStatus, type Turn, type TurnCommand } from '../turn/turn.js';
+import { type SpentTokens, type TurnSpending } from '../turn/turn-usage.js';
 import { messageId, userMessage } from '../turn/user-message.js';
 import { patched, toPatch } from './intent-outcome.js';
 import { findState } from './find-state.js';
+import { intentsOf } from './orchestrator-signature.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
 import { migrateState, type StateMigration } from './state-migrations.js';
 import { assertState } from './state-schema.js';
 import { type AttemptContext, elapsed, TurnCalls } from './turn-calls.js';
 import { type TurnCommands } from './turn-commands.js';
-import { type TurnContextFactory, type TurnModules, type TurnTask } from './turn-context.js';
+import { TurnContextFactory, type TurnModules, type TurnTask } from './turn-context.js';
 import { TurnConversation } from './turn-conversation.js';
 import { storedIterations, TurnLoop } from './turn-loop.js';
 import { TurnMemory } from './turn-memory.js';
@@ -38,7 +41,7 @@ import { advance, begin, type TurnProgress } from './turn-progress.js';
 import { asJson, type EndedBy, type TurnReport } from './turn-report.js';
 import { TurnSteps } from './turn-steps.js';
 import { TurnToolCalls } from './turn-tool-calls.js';
-import { UsageTally } from './usage-tally.js';
+import { toUsageReport, UsageTally } from './usage-tally.js';
 
 /** What all turns of a process work with. */
 export interface TurnParts {
@@ -50,6 +53,8 @@ export interface TurnParts {
   readonly tokens: MessageTokens;
   readonly compactor: ConversationCompactor;
   readonly log: ConversationLog;
+  /** Whether turns of this process read and write the log (FIX-46). */
+  readonly logsConversations: boolean;
   readonly state: StateStore;
   readonly modules: ModuleRules;
   readonly commands: TurnCommands;
@@ -66,9 +71,10 @@ export interface TurnDocuments {
 /** One attempt of a turn at its orchestrator: load, drift, window, the loop, and the settlement that follows. */
 export class OrchestratorTurn {
   private readonly startedAt = performance.now();
-  private readonly tally = new UsageTally();
+  private readonly tally: UsageTally;
   private readonly conversation: TurnConversation;
   private loop: TurnLoop | null = null;
+  private orchestration: TurnOrchestration | null = null;
   private migrated: readonly string[] = [];
 
   constructor(
@@ -80,19 +86,26 @@ export class OrchestratorTurn {
     private readonly tell: (event: OrchestratorEventBody) => void,
   ) {
     this.conversation = new TurnConversation(definition, claimed, documents.head, parts.tokens, tell);
+    this.tally = new UsageTally(claimed.turn.usage);
     control.onUnfinished((status) => this.account(status));
+    control.onSpending({ read: () => this.spending(), recorded: ({ usage }) => this.recorded(usage) });
     control.onSettled((turn) => this.tellEnd(turn));
   }
 
   run(): Promise<TurnSettlement | Parked> {
-    const { failures, request } = this.claimed.turn;
-    this.tell({ type: 'turn-starting', attempt: failures + 1 });
+    const { request } = this.claimed.turn;
+    this.tell({ type: 'turn-starting', attempt: attemptNumber(this.claimed.turn) });
     return request.command ? this.obey(request.command) : this.converse();
   }
 
   private get turnIndex(): number {
     const { checkpoint } = this.claimed;
     return checkpoint ? checkpoint.turnIndex + 1 : 0;
+  }
+
+  /** Whether the turn writes to the log: in the process that accepted it and in this one the module is enabled. */
+  private get isLogged(): boolean {
+    return this.parts.logsConversations && !this.claimed.turn.request.unlogged;
   }
 
   private async obey(command: TurnCommand): Promise<TurnSettlement> {
@@ -109,10 +122,11 @@ export class OrchestratorTurn {
     const loaded = this.load(claimed.checkpoint);
     const stored = loaded instanceof Promise ? await loaded : loaded;
     const state = turn.request.statePatch ? patched(stored, toPatch(turn.request.statePatch)) : stored;
-    if (conversation.hasGaps) await conversation.load(this.parts.log);
+    if (conversation.hasGaps && this.parts.logsConversations) await conversation.load(this.parts.log);
 
     const memory = definition.memory && new TurnMemory(definition.memory, definition.memoryScope, turn, session);
     const orchestration = definition.plan ? await this.beginOrchestration(definition.plan) : null;
+    this.orchestration = orchestration;
     const summaries = conversation.usage;
     if (summaries) orchestration?.addUsage(summaries);
     const memo = new TurnSteps(turn.id, claimed.steps, control);
@@ -124,10 +138,10 @@ export class OrchestratorTurn {
       session,
       input: turn.request.input,
       turnIndex: this.turnIndex,
-      attempt: turn.failures + 1,
+      attempt: attemptNumber(turn),
       attributes: turn.attributes,
       task: turn.request.taskId === undefined ? undefined : await this.task(turn.request.taskId, modules),
-      context: this.contextOver(await this.parts.contextFactory().create(turn, session)),
+      context: this.contextOver(await this.builtContext(session)),
       memories: memory ? await memory.recall() : [],
       signal: control.signal,
       tools: new TurnToolCalls(memo, orchestration),
@@ -135,13 +149,19 @@ export class OrchestratorTurn {
       emit: (given) => {
         const event = toNewTurnEvent(given);
         if (!control.signal.aborted) this.tell({ type: 'delta', event });
+        const deciding = memo.saveDecision();
+        // Without a decision the attempt ends, and its events with it.
+        if (deciding) return deciding.then(() => control.emit(event), noEvent);
         return control.emit(event);
       },
     };
     const calls = new TurnCalls(attempt, conversation.window, memo, tally, orchestration, control.telemetry);
-    const loop = new TurnLoop(definition, calls, memo, tally, orchestration, journal, this.tell, state);
+    const loop = new TurnLoop(definition, calls, memo, orchestration, journal, this.tell, state, control.maxReplyBytes);
     this.loop = loop;
     const endedBy = await loop.run();
+    // Events that wait for the decision belong to the attempt.
+    const deciding = memo.saveDecision();
+    if (deciding) await deciding;
     if (endedBy instanceof Parked) return endedBy;
     orchestration?.assertSound();
     // Without a pause where there is none to make: an interrupt that came in it would find the answer given.
@@ -152,9 +172,11 @@ export class OrchestratorTurn {
 
   private async loadSession(): Promise<Session> {
     const { sessionId } = this.claimed.turn;
-    const session = this.claimed.session ?? (await this.parts.sessions.get(sessionId));
-    if (!session) throw new SessionNotFoundError(sessionId);
-    return this.loaded(session);
+    if (this.claimed.session) return this.loaded(this.claimed.session);
+    const foreign = await this.parts.sessions.get(sessionId);
+    if (!foreign) throw new SessionNotFoundError(sessionId);
+    // A copy: the turn freezes it, and the object belongs to the adapter.
+    return this.loaded(structuredClone(foreign));
   }
 
   private loaded(session: Session): Session {
@@ -193,8 +215,11 @@ export class OrchestratorTurn {
   ): TurnSettlement {
     const { definition } = this;
     const { state, text, data, status = 'awaiting-input' } = progress;
+    // Several intents may each have stayed within the limit.
+    assertWithin({ text, data: data ?? null }, this.control.maxReplyBytes, 'The reply');
     stringifyWithin(state, definition.maxStateBytes, `The state of ${definition.name}`);
     const messages = messagesOf(this.claimed.turn, progress);
+    const usage = this.tally.totalWith(this.conversation.usage);
     const changes = orchestration ? [...orchestration.changes(), ...modules] : modules;
     this.control.onSettled((settled) => {
       // Its settlement was refused, and it failed.
@@ -207,7 +232,8 @@ export class OrchestratorTurn {
       status,
       reply: { text, ...(data === undefined ? {} : { data }) },
       report: this.report(status, endedBy),
-      messages,
+      ...(usage ? { usage } : {}),
+      messages: this.isLogged ? messages : [],
       checkpoint: this.nextCheckpoint(lastRoute, state, orchestration),
       keepCheckpoints: definition.keepCheckpoints,
       ...(changes.length > 0 ? { stateChanges: changes } : {}),
@@ -231,6 +257,7 @@ export class OrchestratorTurn {
       lastRoute,
       signature,
       version,
+      intents: intentsOf(this.definition),
       summarizedThrough,
       turnId: turn.id,
     };
@@ -251,9 +278,16 @@ export class OrchestratorTurn {
 
   private beginOrchestration(plan: StepPlan): Promise<TurnOrchestration> {
     const { agents, predicates } = this.parts;
-    const { id, sessionId, request } = this.claimed.turn;
-    const begun = { id, sessionId, message: request.input.text };
+    const { id, sessionId, request, usage } = this.claimed.turn;
+    const begun = { id, sessionId, message: request.input.text, usage };
     return TurnOrchestration.begin(begun, plan, agents.get(plan.agent), predicates, this.documents.plan);
+  }
+
+  private builtContext(session: Session): Record<string, unknown> | Promise<Record<string, unknown>> {
+    const factory = this.parts.contextFactory();
+    // The default one reads nothing.
+    if (factory.create === TurnContextFactory.prototype.create) return {};
+    return factory.create(deepFreeze(this.claimed.turn), deepFreeze(session));
   }
 
   /** What the caller gave goes over what the factory built. */
@@ -275,18 +309,30 @@ export class OrchestratorTurn {
     // What a turn reports, its checkpoint has seen: those that did not come to one leave it to the next.
     const spent = endedBy === undefined ? null : this.conversation.usage;
     const compaction = this.conversation.compaction(spent);
-    const usage = this.tally.reportWith(spent);
+    const usage = this.tally.totalWith(spent);
     const report: Mutable<TurnReport> = {
       status,
-      attempt: this.claimed.turn.failures + 1,
+      attempt: attemptNumber(this.claimed.turn),
       durationMs: elapsed(this.startedAt),
       iterations: this.loop?.reports ?? [],
     };
     if (endedBy !== undefined) report.endedBy = endedBy;
-    if (usage) report.usage = usage;
+    if (usage) report.usage = toUsageReport(usage);
     if (this.migrated.length > 0) report.migrated = this.migrated;
     if (compaction) report.compaction = compaction;
     return asJson(report);
+  }
+
+  private spending(): TurnSpending | null {
+    const usage = this.tally.unrecorded;
+    if (!usage) return null;
+    const change = this.orchestration?.spending(tokensOf(usage));
+    return change ? { usage, change } : { usage };
+  }
+
+  private recorded(usage: SpentTokens): void {
+    this.tally.recorded(usage);
+    this.orchestration?.recorded();
   }
 
   /** Of iterations that an earlier attempt completed. */
@@ -301,10 +347,13 @@ export class OrchestratorTurn {
   /** What iterations that are over have said stays with an interrupted turn. */
   private account(status: 'failed' | 'cancelled'): AttemptAccount {
     const { turn } = this.claimed;
-    const messages = turn.request.command ? [] : messagesOf(turn, this.loop?.progress ?? this.storedProgress());
+    const isSaid = this.isLogged && !turn.request.command;
+    const messages = isSaid ? messagesOf(turn, this.loop?.progress ?? this.storedProgress()) : [];
     return { report: this.report(status), messages };
   }
 }
+
+const noEvent = (): void => {};
 
 /** The user's message and what the turn adds to it; system messages at the beginning go before it. */
 function messagesOf(turn: Turn, { messages }: TurnProgress): NewMessage[] {

@@ -2,10 +2,29 @@ import { SessionsError } from '../common/sessions.error.js';
 import { TaskNotFoundError } from '../state/task.errors.js';
 import { type Turn } from '../turn/turn.js';
 
-/** A route chose an intent that the orchestrator does not have. The turn fails (BOT-03). HTTP 500. */
+/**
+ * A step without a key has the name of a step that runs at the same time, or ran beside another one before: nothing tells
+ * their results apart in a later attempt (FIX-02). The turn fails. HTTP 500.
+ */
+export class StepKeyRequiredError extends SessionsError {
+  readonly code = 'STEP_KEY_REQUIRED';
+  readonly permanent = true;
+
+  /** @param step the step's name */
+  constructor(readonly step: string) {
+    super(
+      `Step ${JSON.stringify(step)} is called again where steps run in parallel, and has no key: after a retry its result could ` +
+        `reach another call. Give it one: turn.step(${JSON.stringify(step)}, work, { key: order.id }).`,
+    );
+  }
+}
+
+/**
+ * A route chose an intent that the orchestrator does not have (BOT-03). The turn is attempted again within its retry limit,
+ * because a model may answer otherwise (FIX-08). HTTP 500.
+ */
 export class UnknownIntentError extends SessionsError {
   readonly code = 'UNKNOWN_INTENT';
-  readonly permanent = true;
 
   constructor(
     readonly orchestrator: string,
@@ -21,6 +40,25 @@ export class UnknownIntentError extends SessionsError {
    */
   override get forLog(): string {
     return `the route chose an intent that orchestrator ${this.orchestrator} does not have. It has: ${this.known.join(', ')}.`;
+  }
+}
+
+/**
+ * A route chose no intent: it returned an empty list. The turn is attempted again within its retry limit (FIX-08). HTTP 500.
+ */
+export class NoIntentError extends SessionsError {
+  readonly code = 'NO_INTENT';
+
+  constructor(readonly orchestrator: string) {
+    super(
+      `The route of orchestrator ${orchestrator} returned no intent. Expected the name of an intent, a list of names, or END ` +
+        'for a turn that needs none.',
+    );
+  }
+
+  /** @internal */
+  override get forLog(): string {
+    return this.message;
   }
 }
 
@@ -66,6 +104,8 @@ export interface Drift {
   readonly isNewer: boolean;
   /** The orchestrator has migrations, and none of them leads here. */
   readonly lacksMigration: boolean;
+  /** Intents that the orchestrator had and does not have now. */
+  readonly missing: readonly string[];
 }
 
 /**
@@ -110,10 +150,11 @@ export function readOrchestratorFailure({ id, request, error }: Turn): SessionsE
 
 /** It stands in logs too, so it names no session. */
 function messageOf(saved: string, current: string, drift?: Drift): string {
-  const structure = `another structure (intents, routing, windows, iterations or state schema: ${saved.slice(0, 12)}, now ${current.slice(0, 12)})`;
+  const parts = 'intents, routing, windows, iterations or state schema';
+  const structure = `another structure (${parts}: ${saved.slice(0, 12)}, now ${current.slice(0, 12)})`;
   if (!drift)
     return `The session's last checkpoint was written by ${structure}. Adopt the present one with force: true.`;
-  const { orchestrator, savedVersion, currentVersion, isNewer, lacksMigration } = drift;
+  const { orchestrator, savedVersion, currentVersion, isNewer, lacksMigration, missing } = drift;
   const writtenBy = `Orchestrator ${orchestrator}: the session's last checkpoint was written by`;
   if (isNewer) {
     return (
@@ -121,10 +162,11 @@ function messageOf(saved: string, current: string, drift?: Drift): string {
       `takes the turn; to go on with ${currentVersion}, use force: true.`
     );
   }
+  const removed = missing.length > 0 ? ` Intents that were removed or renamed: ${missing.join(', ')}.` : '';
   const to = savedVersion === currentVersion ? 'the new one' : currentVersion;
   const advice =
     `a migration: { from: '${savedVersion}', to: '${to}', migrate: (state) => state } where the state stays as it is. ` +
-    'While developing: begin new sessions, or use force: true.';
+    `While developing: begin new sessions, or use force: true.${removed}`;
   if (lacksMigration) {
     return `${writtenBy} version ${savedVersion}, and no migration leads from it to ${currentVersion}. Add ${advice}`;
   }

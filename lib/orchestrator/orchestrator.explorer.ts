@@ -49,6 +49,7 @@ export class OrchestratorExplorer {
       }
     }
     for (const plan of this.agents.all()) this.predicates.assertKnown(plan);
+    this.agents.complete();
   }
 
   /** @returns the orchestrator classes that are providers, whatever provides them */
@@ -105,6 +106,7 @@ export class OrchestratorExplorer {
     // In tests another one may have taken its place.
     const { plan } = this.registry.get(definition.name) ?? definition;
     if (plan) this.agents.register(plan);
+    else this.agents.add(definition.name);
   }
 
   private registerInstance(instance: object): void {

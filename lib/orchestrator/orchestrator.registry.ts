@@ -1,5 +1,8 @@
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { messagesToLoad } from '../conversation/history-window.js';
+import { STATE_MODULES } from '../state/state-module.js';
+import { StateModuleDisabledError } from '../state/state.errors.js';
+import { assertConversation } from '../state/state.settings.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 
 /** The orchestrators of this process by name. */
@@ -8,7 +11,20 @@ export class OrchestratorRegistry {
   private windowsByName: Record<string, number> = {};
   private reading: readonly OrchestratorDefinition[] = [];
 
-  /** @throws SessionsConfigurationError when another orchestrator has the name */
+  /** @param modules the state modules of the package that are enabled */
+  constructor(private readonly modules: readonly string[] = STATE_MODULES) {}
+
+  /** Whether turns read and write the conversation log (FIX-46). */
+  get logsConversations(): boolean {
+    return this.modules.includes('conversation');
+  }
+
+  /** @throws StateModuleDisabledError when turns do not log conversations. @param use what needs the log */
+  assertLog(use: string): void {
+    if (!this.logsConversations) throw new StateModuleDisabledError('conversation', this.modules, use);
+  }
+
+  /** @throws SessionsConfigurationError when another orchestrator has the name, and for a compaction without conversations */
   register(definition: OrchestratorDefinition): void {
     const known = this.definitions.get(definition.name);
     if (known && known !== definition) {
@@ -16,9 +32,11 @@ export class OrchestratorRegistry {
         `Two orchestrators are named ${JSON.stringify(definition.name)}; names must be unique.`,
       );
     }
+    if (definition.compaction) assertConversation(this.modules, `Orchestrator ${definition.name}: compaction`);
     this.definitions.set(definition.name, definition);
-    this.reading = [...this.definitions.values()].filter((one) => one.plan ?? readsConversation(one));
-    this.windowsByName = { ...this.windowsByName, [definition.name]: historyOf(definition) };
+    this.reading = [...this.definitions.values()].filter((one) => one.plan ?? this.readsConversation(one));
+    const window = this.logsConversations ? historyOf(definition) : 0;
+    this.windowsByName = { ...this.windowsByName, [definition.name]: window };
   }
 
   get(name: string): OrchestratorDefinition | undefined {
@@ -27,6 +45,11 @@ export class OrchestratorRegistry {
 
   names(): string[] {
     return [...this.definitions.keys()];
+  }
+
+  /** Whether its turns need the head of the conversation: what is read of the log, is read through it. */
+  readsConversation(definition: OrchestratorDefinition): boolean {
+    return this.logsConversations && historyOf(definition) > 0;
   }
 
   /** Those whose turns need state documents of the session. */
@@ -51,11 +74,6 @@ export class OrchestratorRegistry {
   windows(): Readonly<Record<string, number>> {
     return this.windowsByName;
   }
-}
-
-/** Whether its turns need the head of the conversation: what is read of the log, is read through it. */
-export function readsConversation(definition: OrchestratorDefinition): boolean {
-  return historyOf(definition) > 0;
 }
 
 /** Compaction looks at the end of the log; where it counts tokens, at as much as is loaded for windows. */

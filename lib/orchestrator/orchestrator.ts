@@ -120,7 +120,7 @@ export interface OrchestratorConfig<State = Record<string, unknown>> extends Orc
 export interface OrchestratorDefinition<State = Record<string, unknown>> {
   readonly name: string;
   readonly version: string;
-  /** SHA-256 of its structure: changes when intents, routing or windows change shape (BOT-22). */
+  /** SHA-256 of its structure: changes when intents, routing or windows change shape (BOT-22). With intents added, sessions continue. */
   readonly signature: string;
   /** Of a session's first turn. */
   readonly initialState: () => State;

@@ -1,5 +1,5 @@
 import { isPlainObject, toJson } from '../common/json.js';
-import { OrchestratorResultError, UnknownIntentError } from './orchestrator.errors.js';
+import { NoIntentError, OrchestratorResultError, UnknownIntentError } from './orchestrator.errors.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { END } from './turn-outcome.js';
 import { type DecisionReport, type DecisionSource } from './turn-report.js';
@@ -11,7 +11,7 @@ type Shape = Pick<OrchestratorDefinition, 'name' | 'intents'>;
 
 /**
  * What a route gave, with its intents as a list without repeats; empty for END.
- * @throws UnknownIntentError, OrchestratorResultError, StateSerializationError
+ * @throws UnknownIntentError, NoIntentError, OrchestratorResultError, StateSerializationError
  */
 export function toDecision(orchestrator: Shape, source: DecisionSource, given: unknown): DecisionReport {
   if (!isPlainObject(given)) return { source, intents: toIntents(orchestrator, given) };
@@ -31,16 +31,21 @@ function toIntents({ name, intents: known }: Shape, choice: unknown): string[] {
   if (choice === END) return [];
   const chosen: unknown[] = Array.isArray(choice) ? choice : [choice];
   const intents = [...new Set(chosen)];
+  if (intents.length === 0) throw new NoIntentError(name);
   if (intents.length > MAX_FAN_OUT) {
     throw new OrchestratorResultError(
       name,
       `the route chose ${intents.length} intents; at most ${MAX_FAN_OUT} run in one turn.`,
     );
   }
-  for (const intent of intents) {
-    if (typeof intent !== 'string' || !known.has(intent)) {
-      throw new UnknownIntentError(name, String(intent), [...known.keys()]);
-    }
-  }
+  assertKnown({ name, intents: known }, intents);
   return intents as string[];
+}
+
+/** @throws UnknownIntentError */
+export function assertKnown({ name, intents: known }: Shape, intents: readonly unknown[]): void {
+  const unknown = intents.find((intent) => typeof intent !== 'string' || !known.has(intent));
+  if (unknown !== undefined || intents.includes(undefined)) {
+    throw new UnknownIntentError(name, String(unknown), [...known.keys()]);
+  }
 }

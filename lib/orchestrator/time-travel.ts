@@ -9,6 +9,7 @@ import { type Session } from '../session/session.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type TurnService } from '../turn/turn.service.js';
+import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { ForkOptions, HistoryQuery, UndoOptions } from './time-travel.inputs.js';
 
 /** An orchestrator's state in a session as a turn, an undo or a fork left it. */
@@ -32,6 +33,7 @@ export class TimeTravel {
     private readonly turns: TurnService,
     private readonly sessions: SessionStore,
     private readonly checkpoints: CheckpointStore,
+    private readonly registry: OrchestratorRegistry,
   ) {}
 
   async history(orchestrator: string, sessionId: string, query: HistoryQuery): Promise<HistoryEntry[]> {
@@ -43,6 +45,7 @@ export class TimeTravel {
   async undo(orchestrator: string, sessionId: string, options: UndoOptions): Promise<UndoResult> {
     assertId(sessionId, 'sessionId');
     const checked = checkInput(UndoOptions, options, 'options');
+    this.registry.assertLog('undo');
     const command = { type: 'undo' } as const;
     const { turnIndex, data } = await this.turns.command(orchestrator, { ...checked, sessionId, command });
     return { sessionId, turnIndex, ...(data as unknown as Pick<UndoResult, 'undone'>) };

@@ -74,42 +74,59 @@ export class TurnCalls {
   ): TurnContext {
     const { attempt, memo } = this;
     const place = { iteration, intent };
-    // All of it by name: one object that is spread into another takes ten times as long.
-    const context: Mutable<TurnContext> = {
+    const history = this.history(role);
+    // All of it by name: one object that is spread into another takes ten times as long. Values that all calls of the
+    // attempt share are frozen.
+    const context: Mutable<Omit<TurnContext, 'history'>> = {
       id: attempt.id,
       sessionId: attempt.sessionId,
-      session: attempt.session,
-      input: attempt.input,
+      session: deepFreeze(attempt.session),
+      input: deepFreeze(attempt.input),
       state: deepFreeze(state),
-      history: this.history(role),
       turnIndex: attempt.turnIndex,
       iteration,
-      messages: messages.map(({ message }) => message),
-      replies,
+      messages: deepFreeze(messages.map(({ message }) => message)),
+      replies: deepFreeze(replies),
       memories: attempt.memories,
       attempt: attempt.attempt,
-      attributes: attempt.attributes,
+      attributes: deepFreeze(attempt.attributes),
       context: attempt.context,
       signal: attempt.signal,
       tools: attempt.tools,
       usage: {
         add: (usage) => {
           memo.assertOutside('turn.usage.add', 'return the usage from the step, and add it after');
-          const tokens = this.tally.add(role, usage);
+          const { tokens, total } = this.tally.add({ role, ...memo.usagePlace(place) }, usage);
           count(tokens);
-          this.orchestration?.addUsage(tokens);
+          if (total) this.orchestration?.countTokens(total);
         },
         assertWithinBudget: () => this.orchestration?.assertBudget(),
       },
       modules: attempt.modules,
-      step: (name, work) => memo.run(place, name, work),
-      waitFor: (name, options = {}) => memo.waitFor(place, name, options, park),
+      step: (name, work, options) => memo.hand('turn.step', memo.run(place, name, work, options)),
+      waitFor: (name, options = {}) => memo.hand('turn.waitFor', memo.waitFor(place, name, options, park)),
       emit: attempt.emit,
     };
     if (attempt.task) context.task = attempt.task;
     if (feedback !== undefined) context.feedback = feedback;
-    return context;
+    return Object.freeze(withHistory(context, history));
   }
+}
+
+const histories = new WeakMap<object, TurnContext['history']>();
+
+/** One getter for all contexts: with getters of their own they would have no hidden class in common. */
+const HISTORY: PropertyDescriptor = {
+  enumerable: true,
+  get(this: object) {
+    return deepFreeze(histories.get(this));
+  },
+};
+
+/** Adds the history, which is large and is frozen only when a call reads it. */
+function withHistory(context: Omit<TurnContext, 'history'>, history: TurnContext['history']): TurnContext {
+  histories.set(context, history);
+  return Object.defineProperty(context, 'history', HISTORY) as TurnContext;
 }
 
 function spanOf({ iteration, intent, role }: CallPlace): SpanOptions {

@@ -1,4 +1,4 @@
-import { checkpointAt, turnAfter } from '../checkpoint/checkpoint-at.js';
+import { checkpointAt, turnsAfter } from '../checkpoint/checkpoint-at.js';
 import { type CheckpointStore } from '../checkpoint/checkpoint.store.js';
 import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js';
 import { mintId } from '../common/ids.js';
@@ -15,7 +15,9 @@ import { type StateChange } from '../state/state.store.js';
 import { type ClaimedTurn, type TurnSettlement } from '../turn/turn.store.js';
 import { type TurnCommand } from '../turn/turn.js';
 import { messageId } from '../turn/user-message.js';
+import { intentsOf } from './orchestrator-signature.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
+import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { NothingToUndoError, SessionNotEmptyError } from './time-travel.errors.js';
 
 /** Messages of the log that are read at once where all of them are. */
@@ -30,6 +32,7 @@ export class TurnCommands {
     private readonly log: ConversationLog,
     private readonly heads: ConversationHeads,
     private readonly agents: OrchestrationAgents,
+    private readonly registry: OrchestratorRegistry,
   ) {}
 
   /** @param load checks and migrates what is to stand again, as the state that any turn begins with */
@@ -47,13 +50,15 @@ export class TurnCommands {
   /**
    * Goes on from where the last turn began: with a checkpoint that stands for the one before, so that a further undo goes
    * further back.
-   * @throws NothingToUndoError, CheckpointPrunedError, OrchestratorDriftError
+   * @throws NothingToUndoError, CheckpointPrunedError, OrchestratorDriftError, StateModuleDisabledError
    */
   private async undo(
     definition: OrchestratorDefinition,
     claimed: ClaimedTurn,
     load: LoadState,
   ): Promise<TurnSettlement> {
+    // Accepted before the application restarted without conversations.
+    this.registry.assertLog('undo');
     const { name } = definition;
     const { turn, checkpoint: latest } = claimed;
     const { sessionId } = turn;
@@ -92,10 +97,9 @@ export class TurnCommands {
     load: LoadState,
   ): Promise<TurnSettlement> {
     const { turn, checkpoint } = claimed;
-    const isEmpty = !checkpoint && (await this.log.page(turn.sessionId, { limit: 1 })).length === 0;
-    if (!isEmpty) throw new SessionNotEmptyError(turn.sessionId);
+    if (checkpoint ?? (await this.hasMessages(turn.sessionId))) throw new SessionNotEmptyError(turn.sessionId);
     const source = await checkpointAt(this.checkpoints, definition.name, from.sessionId, from.turnIndex);
-    const messages = await this.conversationAt(source);
+    const messages = this.registry.logsConversations ? await this.conversationAt(source) : [];
     return {
       status: 'awaiting-input',
       reply: { text: null },
@@ -111,6 +115,11 @@ export class TurnCommands {
     };
   }
 
+  private async hasMessages(sessionId: string): Promise<boolean> {
+    if (!this.registry.logsConversations) return false;
+    return (await this.log.page(sessionId, { limit: 1 })).length > 0;
+  }
+
   /** All that was said until the orchestrator's next turn, but for what was undone. Nothing when the log was cleared since. */
   private async conversationAt(checkpoint: Checkpoint): Promise<readonly Message[]> {
     const { sessionId } = checkpoint;
@@ -123,9 +132,17 @@ export class TurnCommands {
     const present = (await this.heads.read(sessionId)).head.log;
     if (!isOfLog(checkpoint, present)) return [];
     // Only now: a turn whose messages were read is there for certain.
-    const next = await turnAfter(this.checkpoints, checkpoint);
-    const end = next === null ? -1 : log.findIndex(({ turnId }) => turnId === next);
-    return withoutUndone(end < 0 ? log : log.slice(0, end), undoneIn(checkpoint, present));
+    const end = await this.endOf(checkpoint, log);
+    return withoutUndone(log.slice(0, end), undoneIn(checkpoint, present));
+  }
+
+  /** Where the messages of later turns begin. Turns without messages were unlogged. */
+  private async endOf(checkpoint: Checkpoint, log: readonly Message[]): Promise<number> {
+    for await (const next of turnsAfter(this.checkpoints, checkpoint)) {
+      const end = log.findIndex(({ turnId }) => turnId === next);
+      if (end >= 0) return end;
+    }
+    return log.length;
   }
 
   private restored({ plan }: OrchestratorDefinition, before: Checkpoint | null): readonly StateChange[] {
@@ -144,11 +161,12 @@ export class TurnCommands {
 
 /** What a checkpoint says that stands for another one, or for what was before the first. */
 function standing(
-  { name, signature, version }: OrchestratorDefinition,
+  definition: OrchestratorDefinition,
   sessionId: string,
   before: Checkpoint | null,
   state: JsonObject,
 ): Omit<NewCheckpoint, 'turnIndex' | 'summarizedThrough'> {
+  const { name, signature, version } = definition;
   return {
     orchestrator: name,
     sessionId,
@@ -156,6 +174,7 @@ function standing(
     lastRoute: before ? before.lastRoute : [],
     signature,
     version,
+    intents: intentsOf(definition),
     ...(before?.documents ? { documents: before.documents } : {}),
   };
 }

@@ -5,10 +5,16 @@ import { type OrchestrationStep } from '../orchestration/orchestration-config.js
 import { type OrchestrationProgress } from '../orchestration/orchestration-state.js';
 import { type TokenUsageInput } from '../common/token-usage.js';
 import { type Session } from '../session/session.js';
-import { type ToolEntryOptions } from '../state/state.inputs.js';
+import {
+  type NewTask,
+  type TaskTransitionOptions,
+  type ToolEntryOptions,
+  type ToolPatchOptions,
+} from '../state/state.inputs.js';
 import { type TaskState } from '../state/task.js';
 import { type EmittedEvent } from '../turn/turn-event.js';
 import { type Turn, type TurnInput } from '../turn/turn.js';
+import { type StepOptions, type ToolCallOptions } from './call-options.js';
 import { type IntentReply } from './evaluation.js';
 
 /** Tells a step's function about itself. */
@@ -19,7 +25,10 @@ export interface StepInfo {
   readonly signal: AbortSignal;
 }
 
-/** What a route or an intent is given: one attempt of one turn. */
+/**
+ * What a route or an intent is given: one attempt of one turn. It is frozen with all its values, nested ones included, so that
+ * no handler changes what another one sees; objects in `context` are the application's and stay as they are.
+ */
 export interface TurnContext<State = Record<string, unknown>> {
   /** The turn's id: the same in every attempt. */
   readonly id: string;
@@ -58,10 +67,15 @@ export interface TurnContext<State = Record<string, unknown>> {
   /**
    * Runs `work` once for this turn: its result is stored before going on, and a later attempt gets the stored result
    * instead (BOT-30). A crash between the effect and the stored result repeats the effect, so give `info.key` to it.
-   * @param name tells steps of an intent apart; the same name again is the next occurrence
-   * @throws what `work` throws; StateSerializationError for a result that JSON cannot carry
+   *
+   * A step inside another step, or inside a tool call, belongs to that call (FIX-01). Steps of one name that follow one
+   * another are numbered; parallel ones need a `key`, and so do chains of steps that interleave (FIX-02).
+   * @param name identifies the step within its intent or enclosing call
+   * @param options `key`: identifies the step beside its name, whatever order parallel calls come in; the same name and key
+   * again is the same step. Default: the number of earlier steps with this name
+   * @throws what `work` throws; StateSerializationError for a result that JSON cannot carry; StepKeyRequiredError
    */
-  step<T>(name: string, work: (info: StepInfo) => Promise<T> | T): Promise<T>;
+  step<T>(name: string, work: (info: StepInfo) => Promise<T> | T, options?: StepOptions): Promise<T>;
   /**
    * Waits until somebody calls `turns.signal(id, name, payload)`, for days if need be: no worker is held meanwhile, and the
    * lane stays the turn's own (TRN-13). The attempt ends here; once the signal is there, another attempt comes to this
@@ -92,16 +106,19 @@ export interface TurnTools {
   /** Those of the tools that may be used now, in their order: offer these to the model (ORC-24). */
   allowed(tools: readonly string[]): string[];
   /**
-   * Runs a tool (ORC-28): checks that the plan allows it, runs it as a step whose result is stored, records the use, moves the
-   * sequence and looks for the active step. A call that was done before, in an earlier attempt too, gives its result and
-   * counts once; one that was refused or failed may be made again, and is made again when the turn is tried again. While a
-   * sequence is under way, calls made at the same time run one after another, in their order. What the plan makes of it is
-   * stored when the turn settles; of a turn that fails or is cancelled nothing. Not inside a step or another tool.
-   * @param callId the model's id of the call, unique in the turn; at most 250 characters
-   * @throws ToolNotAllowedError before `work` is called, listing what is allowed; what `work` throws, and the use is then
-   * recorded as failed; InvalidInputError for a call id that another tool has had; StateSerializationError
+   * Runs a tool (ORC-28, FIX-20): checks that the plan allows it, counts the use, runs the tool as a step whose result is stored,
+   * and adds the outcome. Counting moves the sequence and may lead to another step; a use that fails is taken back. Uses that
+   * start in parallel are admitted one after the other, and their work runs in parallel. While a sequence is active, a use is
+   * admitted when those before it are over. A call that was done before, also in an earlier attempt, returns its result and
+   * counts once; one that was refused or failed may be made again, and is made again when the turn is retried. The changes of the
+   * plan are stored when the turn settles, and dropped if it fails or is cancelled. Not inside a step or another tool.
+   * @param callId the model's id of the call, unique in the turn; at most 256 characters
+   * @param options `input`: the model's arguments; the same call id with another input is then refused (FIX-11)
+   * @returns the result as JSON, frozen: every call with the id gets it
+   * @throws ToolNotAllowedError before `work` is called, listing what is allowed; what `work` throws, after recording the use
+   * as failed; ToolCallConflictError for a call id that another tool or another input has had; StateSerializationError
    */
-  use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T): Promise<T>;
+  use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T, options?: ToolCallOptions): Promise<T>;
   /** What a prompt may say of it (ORC-10). */
   toAIOrchestrationState(): AIOrchestrationState;
 }
@@ -129,10 +146,10 @@ export interface TurnToolState {
   /** Replaces the entry. @throws StateSerializationError, TooLargeError */
   set(tool: string, key: string, value: unknown, options?: ToolEntryOptions): void;
   /**
-   * Merges at the first level; makes the entry where there is none.
-   * @param options of an entry that it makes @throws InvalidInputError for a value that is no object
+   * Merges at the first level, and removes the keys of `unset` (FIX-47). Creates the entry when it does not exist.
+   * @param options `ttlMs`, `secret`: of an entry that it makes @throws InvalidInputError for a value that is no object
    */
-  patch(tool: string, key: string, patch: object, options?: ToolEntryOptions): void;
+  patch(tool: string, key: string, patch: object, options?: ToolPatchOptions): void;
   /** Adds to a number; to 0 where there is none. @param by default 1 @param options of an entry that it makes */
   increment(tool: string, key: string, by?: number, options?: ToolEntryOptions): void;
   /** What is not there is not deleted, and that is fine. */
@@ -150,13 +167,13 @@ export interface TurnTask {
 export interface TurnTaskState {
   /** @returns it with what this turn has written, or `null` when there is no such task */
   get(id: string): Promise<TurnTask | null>;
-  /** @param flowState default `null` @returns the id of the new task, which is `submitted` */
-  create(flowState?: unknown): string;
   /**
-   * @param flowState left out: as it was
-   * @throws TaskNotFoundError, TaskTransitionError
+   * Creates a task, which is `submitted` (FIX-47). Reads the task first only if the call chooses its id.
+   * @throws TaskConflictError when the session has a task with this id
    */
-  transition(id: string, to: TaskState, flowState?: unknown): Promise<void>;
+  create(task?: NewTask): Promise<TurnTask>;
+  /** Moves a task to another state, and replaces its flow state if `flowState` is given. @throws TaskNotFoundError, TaskTransitionError */
+  transition(id: string, to: TaskState, options?: TaskTransitionOptions): Promise<void>;
   /** @throws TaskNotFoundError */
   setFlowState(id: string, flowState: unknown): Promise<void>;
 }
@@ -169,11 +186,12 @@ export interface TurnFlowState {
   save(flow: string, checkpoint: unknown): void;
 }
 
-/** The tokens that models took: part of the turn's report (BOT-09), and counted for the session where there is a plan (ORC-11). */
+/** The tokens that models took: part of the turn's result and report (BOT-09), and counted for the session where there is a plan (ORC-11). */
 export interface TurnUsage {
   /**
-   * Adds what a model took; for the session it is stored when the turn settles, and not for an attempt that fails. Not inside a
-   * step, which does not run again when the turn is tried again: let it return the usage. @throws InvalidInputError
+   * Adds what a model took. It counts whatever becomes of the attempt: it is recorded with the next step, or when the attempt
+   * ends (FIX-15). Not inside a step, which does not run again when the turn is tried again: let it return the usage, and add it
+   * after the step; a later attempt that replays the step may add it again, and it counts once. @throws InvalidInputError
    */
   add(usage: TokenUsageInput): void;
   /** To ask before a model is called. @throws TokenBudgetExceededError when the `tokenBudget` is used up */
@@ -186,7 +204,10 @@ export interface WaitForOptions<T> {
   readonly schema?: new () => T & object;
   /** Milliseconds; left out: waits for as long as it takes. */
   readonly timeoutMs?: number;
-  /** What to go on with when the signal did not come in time. Default: TurnSignalTimeoutError is thrown. */
+  /**
+   * Provides the result when the signal did not come in time. Runs once, as a step: its outcome is stored as JSON, and later
+   * attempts get that (FIX-12). Default: TurnSignalTimeoutError is thrown.
+   */
   readonly onTimeout?: () => T | Promise<T>;
 }
 
@@ -195,7 +216,7 @@ export interface WaitForOptions<T> {
  * turns their handles.
  */
 export class TurnContextFactory {
-  /** Called once for each attempt, before the route. What it throws fails the attempt. */
+  /** Called once for each attempt, before the route, with frozen values. What it throws fails the attempt. */
   create(_turn: Turn, _session: Session): Record<string, unknown> | Promise<Record<string, unknown>> {
     return {};
   }

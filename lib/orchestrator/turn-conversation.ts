@@ -5,7 +5,7 @@ import { type ConversationHead, isPinned, readHead, viewThrough } from '../conve
 import { type MessageTokens } from '../conversation/message-tokens.js';
 import { isOfLog, logOf, undoneIn } from '../conversation/log-epoch.js';
 import { type Message, type MessageDraft, type MessageSpan } from '../conversation/message.js';
-import { reportedUsage, unreportedUsage } from '../conversation/spent-usage.js';
+import { reportedUsage, stillReported, unreportedUsage } from '../conversation/spent-usage.js';
 import { windowWithoutUndone, withoutUndone } from '../conversation/undone-messages.js';
 import { type ConversationView, cutWindow, viewOf } from '../conversation/window.js';
 import { type TokenUsage } from '../common/token-usage.js';
@@ -92,7 +92,10 @@ export class TurnConversation {
   /** For the checkpoint of a turn that reports {@link usage}. */
   get snapshots(): readonly StateSnapshot[] {
     const reported = reportedUsage(this.head, this.definition.name);
-    return reported ? [reported] : [];
+    if (reported) return [reported];
+    const { checkpoint } = this.claimed;
+    // A turn without the head knows nothing newer: it was claimed without the conversation.
+    return (checkpoint && !this.head && stillReported([], checkpoint)) || [];
   }
 
   /**

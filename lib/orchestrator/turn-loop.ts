@@ -1,4 +1,4 @@
-import { isPlainObject, type JsonObject, type JsonValue } from '../common/json.js';
+import { assertWithin, isPlainObject, type JsonObject, type JsonValue } from '../common/json.js';
 import { type OrchestrationEntry } from '../orchestration/orchestration-entry.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { Parked } from '../turn/turn-runner.js';
@@ -9,12 +9,11 @@ import { OrchestratorResultError } from './orchestrator.errors.js';
 import { type Evaluation } from './evaluation.js';
 import { type EvaluateFunction, type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
-import { toDecision } from './route-decision.js';
+import { assertKnown, toDecision } from './route-decision.js';
 import { type Called, elapsed, type TurnCalls } from './turn-calls.js';
 import { advance, begin, type TurnProgress } from './turn-progress.js';
 import { type DecisionReport, type EndedBy, type IntentReport, type IterationReport } from './turn-report.js';
 import { type TurnSteps } from './turn-steps.js';
-import { type TalliedUsage, type UsageTally } from './usage-tally.js';
 
 const MAX_REPORTED_TEXT = 1000;
 /** Where `evaluate` has its steps: no intent has a name with a control character. */
@@ -22,17 +21,22 @@ const EVALUATE = '\u007fevaluate';
 /** What the cut may leave of a surrogate pair. */
 const HALF_A_PAIR = /[\uD800-\uDBFF]$/;
 
-const ITERATION = -1;
-const ITERATION_NAME = 'iteration ';
-
-/** An iteration that is over: all that a later attempt needs to go on after it. */
-export interface Iteration extends IterationReport {
-  readonly outcomes: readonly IntentOutcome[];
-  /** What it did with the orchestrator's plan. */
+/** What code of the orchestrator did to the turn besides its result: repeated from the store where the code does not run again. */
+interface Effects {
+  /** Uses of tools, for the orchestrator's plan. */
   readonly entries: readonly OrchestrationEntry[];
-  /** What it wrote to the session's state modules. */
+  /** Changes of the session's state modules. */
   readonly writes: readonly ModuleWrite[];
-  readonly usages: readonly TalliedUsage[];
+}
+
+/** The stored decision of a route, for later attempts of its iteration (FIX-08). */
+interface Decided extends Effects {
+  readonly decision: DecisionReport;
+}
+
+/** An iteration that is over: all that a later attempt needs to continue after it. */
+export interface Iteration extends IterationReport, Effects {
+  readonly outcomes: readonly IntentOutcome[];
 }
 
 /** One attempt at a turn: decide, dispatch, merge and evaluate, once or until it is done (BOT-04, BOT-05). */
@@ -46,11 +50,11 @@ export class TurnLoop {
     private readonly definition: OrchestratorDefinition,
     private readonly calls: TurnCalls,
     private readonly memo: TurnSteps,
-    private readonly tally: UsageTally,
     private readonly orchestration: TurnOrchestration | null,
     private readonly modules: ModuleJournal,
     private readonly tell: (event: OrchestratorEventBody) => void,
     state: JsonObject,
+    private readonly maxReplyBytes: number,
   ) {
     this.current = begin(state);
   }
@@ -84,6 +88,7 @@ export class TurnLoop {
       if (number < stored.length) this.replay(iteration);
       this.iterations.push(iteration);
       this.pending = null;
+      memo.forgetDecision();
       this.current = advance(this.current, iteration.outcomes, iteration.evaluation);
       const endedBy = this.endOf(iteration);
       if (endedBy) return endedBy;
@@ -93,11 +98,10 @@ export class TurnLoop {
     }
   }
 
-  /** An earlier attempt ran it. */
-  private replay({ entries, writes, usages }: Iteration): void {
+  /** Repeats what code did that an earlier attempt ran. */
+  private replay({ entries, writes }: Effects): void {
     this.orchestration?.replay(entries);
     this.modules.replay(writes);
-    this.tally.replay(usages);
   }
 
   private endOf({ decision, evaluation }: Iteration): EndedBy | null {
@@ -109,9 +113,7 @@ export class TurnLoop {
 
   private async iterate(number: number): Promise<Iteration | Parked> {
     const startedAt = performance.now();
-    const mark = this.orchestration?.mark() ?? 0;
-    const written = this.modules.mark();
-    const tallied = this.tally.mark();
+    const effects = this.watch();
     const decision = this.decided(number) ?? (await this.route(number));
     if (decision instanceof Parked) return decision;
     this.pending = decision;
@@ -123,6 +125,10 @@ export class TurnLoop {
     if (runs instanceof Parked) return runs;
     const { name, evaluate } = this.definition;
     const outcomes = runs.map(({ value }, index) => toIntentOutcome(name, chosen[index], value));
+    for (const { text, data = null, messages = [] } of outcomes) {
+      assertWithin({ text, data }, this.maxReplyBytes, 'The reply');
+      for (const message of messages) assertWithin(asJson(message), this.maxReplyBytes, 'The message');
+    }
     const evaluation = evaluate && chosen.length > 0 ? await this.evaluate(number, outcomes, evaluate) : undefined;
     if (evaluation instanceof Parked) return evaluation;
     const iteration: Iteration = {
@@ -130,9 +136,7 @@ export class TurnLoop {
       intents: runs.map((run, index) => reportOf(chosen[index], run, outcomes[index].text)),
       durationMs: elapsed(startedAt),
       outcomes,
-      entries: this.orchestration?.since(mark) ?? [],
-      writes: this.modules.since(written),
-      usages: this.tally.since(tallied),
+      ...effects(),
     };
     return evaluation ? { ...iteration, evaluation } : iteration;
   }
@@ -147,11 +151,34 @@ export class TurnLoop {
     return routing === 'single' ? { source: routing, intents: [...intents.keys()] } : null;
   }
 
+  /** Asks the route, unless an earlier attempt has begun to act on its answer. */
   private async route(iteration: number): Promise<DecisionReport | Parked> {
-    const { definition } = this;
+    const { definition, memo } = this;
+    const key = decisionKey(iteration);
+    const stored = memo.find(key) as unknown as Decided | undefined;
+    if (stored) {
+      assertKnown(definition, stored.decision.intents);
+      this.replay(stored);
+      return stored.decision;
+    }
+    const effects = this.watch();
     const place = { iteration, intent: '', role: 'router' } as const;
     const routed = await this.calls.call(place, this.current, (turn) => definition.route(turn));
-    return routed instanceof Parked ? routed : toDecision(definition, definition.routing, routed.value);
+    if (routed instanceof Parked) return routed;
+    const decision = toDecision(definition, definition.routing, routed.value);
+    assertWithin(asJson(decision), this.maxReplyBytes, 'The decision');
+    memo.decide(key, { decision, ...effects() } as unknown as JsonValue);
+    return decision;
+  }
+
+  /** @returns gives what has been done since */
+  private watch(): () => Effects {
+    const mark = this.orchestration?.mark() ?? 0;
+    const written = this.modules.mark();
+    return () => ({
+      entries: this.orchestration?.since(mark) ?? [],
+      writes: this.modules.since(written),
+    });
   }
 
   /** Runs the intents in parallel and waits for all of them: none goes on behind a turn that has failed. */
@@ -173,7 +200,7 @@ export class TurnLoop {
   ): Promise<Evaluation | Parked> {
     const progress = advance(this.current, outcomes);
     const place = { iteration, intent: EVALUATE, role: 'evaluate' } as const;
-    const called = await this.calls.call(place, progress, (turn) => evaluate(turn, progress.replies));
+    const called = await this.calls.call(place, progress, (turn) => evaluate(turn, turn.replies));
     return called instanceof Parked ? called : this.toEvaluation(called.value);
   }
 
@@ -186,6 +213,7 @@ export class TurnLoop {
     const { satisfied = false, reassignTo, feedback } = given;
     if (typeof satisfied !== 'boolean') throw wrong('a satisfied that is no boolean.');
     if (feedback !== undefined && typeof feedback !== 'string') throw wrong('a feedback that is no text.');
+    assertWithin(feedback ?? null, this.maxReplyBytes, 'The feedback');
     const intents =
       reassignTo === undefined ? undefined : toDecision(this.definition, 'reassigned', reassignTo).intents;
     return {
@@ -228,15 +256,24 @@ export function storedIterations(definition: OrchestratorDefinition, memo: TurnS
   }
 }
 
-/** Whether a turn keeps under it what an iteration did. */
-export function isIterationStep({ name, occurrence }: StepKey): boolean {
-  return occurrence === ITERATION && name.startsWith(ITERATION_NAME);
+/** Whether the step holds what code of the orchestrator did, and not what a handler stored. */
+export function hasEffects({ kind }: StepKey): boolean {
+  return kind === 'iteration' || kind === 'route';
 }
 
 /**
- * No step of a handler has this occurrence. What an iteration did to the state is in the shape of who made it: another version
- * or structure of the orchestrator makes it again, with the results of its steps.
+ * What an iteration did to the state has the shape that its orchestrator gave it: another version or structure of the
+ * orchestrator runs the iteration again, with the results of its steps.
  */
 function iterationKey(iteration: number, { version, signature }: OrchestratorDefinition): StepKey {
-  return { iteration, intent: version, name: `${ITERATION_NAME}${signature}`, occurrence: ITERATION };
+  return { kind: 'iteration', iteration, intent: '', parent: '', name: version, key: signature };
+}
+
+function decisionKey(iteration: number): StepKey {
+  return { kind: 'route', iteration, intent: '', parent: '', name: 'decision', key: 0 };
+}
+
+/** Messages and decisions are JSON. */
+function asJson(value: object): JsonValue {
+  return value as JsonObject;
 }

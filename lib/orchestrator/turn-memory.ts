@@ -26,7 +26,7 @@ export class TurnMemory {
   /** Never rejects: the turn has settled. */
   async remember(reply: string | null, messages: readonly MessageDraft[]): Promise<void> {
     try {
-      await this.memory.remember({ ...this.query(), reply, messages });
+      await this.memory.remember({ ...this.query(), reply, messages: deepFreeze(messages) });
     } catch (error) {
       logger.error(`Turn ${hashed(this.turn.id)} has settled, and the memory did not take it.`, traceOf(error));
     }
@@ -34,7 +34,7 @@ export class TurnMemory {
 
   private query(): MemoryQuery {
     const { id, sessionId, request } = this.turn;
-    const scope = memoryKey(this.memoryScope, this.session);
-    return { scope, sessionId, turnId: id, input: request.input };
+    const scope = memoryKey(this.memoryScope, deepFreeze(this.session));
+    return { scope, sessionId, turnId: id, input: deepFreeze(request.input) };
   }
 }

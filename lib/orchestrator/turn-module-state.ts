@@ -1,14 +1,14 @@
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName, mintId } from '../common/ids.js';
-import { deepFreeze, type JsonValue, stringifyWithin, toJson, toJsonObject } from '../common/json.js';
+import { deepFreeze, type JsonValue, stringifyWithin, toJson } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
-import { ToolEntryOptions } from '../state/state.inputs.js';
+import { NewTask, TaskTransitionOptions, ToolEntryOptions, type ToolPatchOptions } from '../state/state.inputs.js';
 import { StateModuleDisabledError } from '../state/state.errors.js';
 import { type StateModuleName } from '../state/state-module.js';
-import { TaskNotFoundError, TaskTransitionError } from '../state/task.errors.js';
+import { TaskConflictError, TaskNotFoundError, TaskTransitionError } from '../state/task.errors.js';
 import { isTaskState, statesAfter, TASK_STATE_RULE, type TaskState } from '../state/task.js';
-import { type ToolChange } from '../state/tool-entry.js';
+import { type ToolChange, toToolPatch } from '../state/tool-entry.js';
 import {
   type TurnFlowState,
   type TurnModules,
@@ -76,11 +76,8 @@ class ToolsOfTurn implements TurnToolState {
     this.add(tool, key, { type: 'set', value: this.writer.json(value, 'value'), secret, ...life });
   }
 
-  patch(tool: string, key: string, patch: object, options: ToolEntryOptions = {}): void {
-    const { maxBytes } = this.writer;
-    const merged = toJsonObject(patch, 'patch');
-    stringifyWithin(merged, maxBytes, 'The patch');
-    this.add(tool, key, { type: 'patch', patch: merged, maxBytes, ...given(options) });
+  patch(tool: string, key: string, patch: object, options: ToolPatchOptions = {}): void {
+    this.add(tool, key, toToolPatch(patch, options, this.writer.maxBytes));
   }
 
   increment(tool: string, key: string, by = 1, options: ToolEntryOptions = {}): void {
@@ -111,30 +108,45 @@ class TasksOfTurn implements TurnTaskState {
     return task && deepFreeze({ id, state: task.state, flowState: task.flowState });
   }
 
-  create(flowState: unknown = null): string {
-    const id = mintId();
-    const change = { type: 'create', flowState: this.writer.json(flowState, 'flowState'), mark: mintId() } as const;
-    this.writer.add('task.create', { module: 'task', id, change });
-    return id;
+  async create(task: NewTask = {}): Promise<TurnTask> {
+    this.writer.assertOutside('task.create');
+    const { id: chosen, flowState: given = null } = checkInput(NewTask, task, 'task');
+    const flowState = this.writer.json(given, 'flowState');
+    const id = chosen ?? mintId();
+    const change = { type: 'create', flowState, mark: mintId() } as const;
+    if (chosen === undefined) this.writer.add('task.create', { module: 'task', id, change });
+    else {
+      assertId(id, 'taskId');
+      await this.journal.changeTask(id, (task) => {
+        if (task) throw new TaskConflictError(this.sessionId, id);
+        return change;
+      });
+    }
+    return deepFreeze({ id, state: 'submitted', flowState });
   }
 
-  async transition(id: string, to: TaskState, flowState?: unknown): Promise<void> {
+  async transition(id: string, to: TaskState, options: TaskTransitionOptions = {}): Promise<void> {
     this.writer.assertOutside('task.transition');
+    assertId(id, 'taskId');
     if (!isTaskState(to)) throw new InvalidInputError('to', TASK_STATE_RULE);
-    const task = await this.get(id);
-    if (!task) throw new TaskNotFoundError(this.sessionId, id);
-    const { state: from } = task;
-    if (!statesAfter(from).includes(to)) throw new TaskTransitionError(this.sessionId, id, from, to);
+    const { flowState } = checkInput(TaskTransitionOptions, options, 'options');
     const given = flowState === undefined ? {} : { flowState: this.writer.json(flowState, 'flowState') };
-    const change = { type: 'transition', from, to, mark: mintId(), ...given } as const;
-    this.writer.add('task.transition', { module: 'task', id, change });
+    await this.journal.changeTask(id, (task) => {
+      if (!task) throw new TaskNotFoundError(this.sessionId, id);
+      const { state: from } = task;
+      if (!statesAfter(from).includes(to)) throw new TaskTransitionError(this.sessionId, id, from, to);
+      return { type: 'transition', from, to, mark: mintId(), ...given };
+    });
   }
 
   async setFlowState(id: string, flowState: unknown): Promise<void> {
     this.writer.assertOutside('task.setFlowState');
-    if (!(await this.get(id))) throw new TaskNotFoundError(this.sessionId, id);
+    assertId(id, 'taskId');
     const change = { type: 'flow-state', flowState: this.writer.json(flowState, 'flowState') } as const;
-    this.writer.add('task.setFlowState', { module: 'task', id, change });
+    await this.journal.changeTask(id, (task) => {
+      if (!task) throw new TaskNotFoundError(this.sessionId, id);
+      return change;
+    });
   }
 }
 

@@ -40,7 +40,8 @@ export function advance(
 ): TurnProgress {
   const texts = outcomes.flatMap(({ text }) => text ?? []);
   const statuses = outcomes.flatMap(({ status }) => status ?? []);
-  const data = outcomes.map((outcome) => outcome.data).findLast((value) => value !== undefined) ?? before.data;
+  // `null` is data: it replaces what was there before.
+  const data = [before, ...outcomes].map((one) => one.data).findLast((value) => value !== undefined);
   const status = statuses.includes('completed') ? 'completed' : (statuses[0] ?? before.status);
   const kept = texts.length > 0 ? before.messages.filter(({ isReply }) => !isReply) : before.messages;
   return {

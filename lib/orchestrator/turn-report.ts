@@ -47,7 +47,7 @@ export interface TurnReport {
   readonly durationMs: number;
   readonly endedBy?: EndedBy;
   readonly iterations: readonly IterationReport[];
-  /** Of all models that were asked, as `turn.usage.add` was told: by whom, and together. */
+  /** The tokens of all attempts, as `turn.usage.add` was told: by whom, and together (FIX-15). */
   readonly usage?: UsageReport;
   /** The versions that the state went through when it was loaded. */
   readonly migrated?: readonly string[];

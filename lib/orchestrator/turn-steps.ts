@@ -9,50 +9,99 @@ import { WAIT_OUTCOME } from '../telemetry/attributes.js';
 import { type SpanOptions } from '../telemetry/telemetry.js';
 import { type TurnControl } from '../turn/turn-runner.js';
 import { TurnSignalTimeoutError } from '../turn/turn.errors.js';
-import { type StepKey, type StoredStep, type WaitResult } from '../turn/turn-step.js';
+import { stepId, type StepKey, stepText, type StoredStep, type WaitResult } from '../turn/turn-step.js';
 import { type TurnWait } from '../turn/turn.store.js';
+import { StepOptions } from './call-options.js';
+import { StepScopes } from './step-scopes.js';
 import { type StepInfo, type WaitForOptions } from './turn-context.js';
+import { type UsagePlace } from './usage-tally.js';
 
 /** Ten years. */
 const MAX_WAIT_MS = 315_360_000_000;
 
-/** Whose step the present code runs in: a mark, which leads to nothing of the turn in what a step leaves behind. */
-const insideStep = new AsyncLocalStorage<symbol>();
+/** The step or call that the present code runs in: strings and a mark only, so that code left running keeps nothing of the turn. */
+interface Enclosing {
+  readonly mark: symbol;
+  readonly id: string;
+}
 
-/** The memo of one attempt: what earlier attempts of the turn stored, and what this one adds (BOT-30). */
+const enclosing = new AsyncLocalStorage<Enclosing>();
+
+/** The stored steps of a turn in one attempt: what earlier attempts stored, and what this one adds (BOT-30). */
 export class TurnSteps {
   private readonly stored: Map<string, StoredStep>;
-  private readonly occurrences = new Map<string, number>();
-  /** Steps that have not ended. */
-  private readonly running = new Set<Promise<unknown>>();
+  private readonly scopes = new StepScopes();
+  /** Steps that have not ended, by key. */
+  private readonly running = new Map<string, Promise<StoredStep>>();
   private readonly mark = Symbol('steps');
+  /** The places where steps have ended: `replay` where one of them was replayed. */
+  private readonly ended = new Map<string, 'step' | 'replay'>();
+  /** By place, the waits of earlier attempts that this one has not come to. */
+  private readonly waits = new Map<string, number>();
+  /** The decision that the steps to come rest on, until it is stored with the first of them. */
+  private decision: StoredStep | null = null;
+  private decisionSaved: Promise<unknown> | null = null;
 
   constructor(
     private readonly turnId: string,
     steps: readonly StoredStep[],
     private readonly control: TurnControl,
   ) {
-    this.stored = new Map(steps.map((step) => [keyText(step), step]));
+    this.stored = new Map(steps.map((step) => [stepText(step), step]));
+    for (const step of steps) if (step.kind === 'wait') this.countWait(step, 1);
   }
 
+  /** Runs a step of a handler, see `TurnContext.step`. */
   async run<T>(
     place: Pick<StepKey, 'iteration' | 'intent'>,
     name: string,
     work: (info: StepInfo) => Promise<T> | T,
+    options?: StepOptions,
   ): Promise<T> {
     assertName(name, 'step name');
-    return this.runAt<T>(this.nextKey(place, name), stepSpan(name), work);
+    const key = options === undefined ? undefined : checkInput(StepOptions, options, 'step options').key;
+    const scope = { ...place, parent: this.parent };
+    if (key !== undefined) return this.runAt<T>({ kind: 'step', ...scope, name, key }, stepSpan(name), work);
+    const { number, end } = this.scopes.begin(scope, name);
+    try {
+      return await this.runAt<T>({ kind: 'step', ...scope, name, key: number }, stepSpan(name), work);
+    } finally {
+      end();
+    }
   }
 
-  /** As {@link run}, for what has an id of its own. @param span tells of it, when it runs */
+  /** Runs work under a key of its own; the same key at the same time runs once. @param span describes it, when it runs */
   async runAt<T>(key: StepKey, span: SpanOptions, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
     this.control.signal.throwIfAborted();
-    const known = this.stored.get(keyText(key));
-    if (known) return known.value as T;
-    const run = this.control.telemetry.span(span, () => insideStep.run(this.mark, () => this.runOnce(key, work)));
-    this.running.add(run);
-    const saved = await run.finally(() => this.running.delete(run));
+    const text = stepText(key);
+    const stored = this.stored.get(text);
+    const known = stored ?? this.running.get(text);
+    // Not in the same task: steps that overlap when they run overlap when they are replayed, too.
+    if (known) {
+      const { value } = await known;
+      if (stored) this.ended.set(placeOf(key), 'replay');
+      return (value ?? null) as T;
+    }
+    const run = this.control.telemetry.span(span, () => this.runOnce(key, work));
+    this.running.set(text, run);
+    const saved = await run.finally(() => this.running.delete(text));
+    if (!this.ended.has(placeOf(key))) this.ended.set(placeOf(key), 'step');
+    // What may come again in this attempt: the same key, or an enclosing call that failed and runs again.
+    if (typeof key.key === 'string' || key.parent !== '') this.stored.set(text, saved);
     return saved.value as T;
+  }
+
+  /** The place of a call, for the tokens that it counts (FIX-15). A tool may be used by every intent. */
+  usagePlace(place: Pick<StepKey, 'iteration' | 'intent'>): Pick<UsagePlace, 'name' | 'repeats'> {
+    const name = nameOf(place);
+    const ended = [this.ended.get(name), this.ended.get(TOOLS)].filter((each) => each !== undefined);
+    if (ended.length > 0) return { name: `${name} after steps`, repeats: ended.includes('replay') };
+    return { name, repeats: (this.waits.get(name) ?? 0) > 0 };
+  }
+
+  /** See {@link TurnControl.hand}. */
+  hand<T>(call: string, promise: Promise<T>): Promise<T> {
+    return this.control.hand(call, promise);
   }
 
   /** Whether no earlier attempt has stored anything. */
@@ -62,27 +111,46 @@ export class TurnSteps {
 
   /** Whether an earlier attempt has stored it. */
   isStored(key: StepKey): boolean {
-    return this.stored.has(keyText(key));
+    return this.stored.has(stepText(key));
   }
 
   /** What an earlier attempt has stored. */
   find(key: StepKey): JsonValue | undefined {
-    return this.stored.get(keyText(key))?.value;
+    return this.stored.get(stepText(key))?.value;
   }
 
   /** Stores what later attempts of the turn will find. */
   async save(key: StepKey, value: JsonValue): Promise<void> {
     this.control.signal.throwIfAborted();
-    await this.control.saveStep({ ...key, value });
+    await this.saveStep({ ...key, value });
+  }
+
+  /** Stores a decision with the first step, wait or event that rests on it (FIX-08). */
+  decide(key: StepKey, value: JsonValue): void {
+    this.decision = { ...key, value };
+    this.decisionSaved = null;
+  }
+
+  /** Nothing rests on the decision any more: its iteration is over. */
+  forgetDecision(): void {
+    this.decision = null;
+  }
+
+  /** Stores the decision before an event or a wait. @returns `null` when there is nothing to wait for */
+  saveDecision(): Promise<unknown> | null {
+    const { decision } = this;
+    if (!decision) return this.decisionSaved;
+    this.decision = null;
+    return this.whileDeciding(this.control.saveStep(decision));
   }
 
   /**
-   * What is called inside a step is left out when the turn is tried again and the step's result is there.
+   * What is called inside a step is left out when the turn is attempted again and the step's result is stored.
    * @param instead what to do
    * @throws InvalidInputError when the present code runs in a step of this attempt
    */
   assertOutside(call: string, instead: string): void {
-    if (insideStep.getStore() !== this.mark) return;
+    if (this.parent === '') return;
     throw new InvalidInputError(call, `must not be called inside a step: ${instead}.`);
   }
 
@@ -90,24 +158,47 @@ export class TurnSteps {
   async waitFor<T>(
     place: Pick<StepKey, 'iteration' | 'intent'>,
     name: string,
-    { schema, timeoutMs, onTimeout }: WaitForOptions<T>,
+    options: WaitForOptions<T>,
     park: (wait: TurnWait) => Promise<never>,
   ): Promise<T> {
+    const { schema, timeoutMs } = options;
     assertName(name, 'signal name');
     assertTimeout(timeoutMs);
     this.assertOutside('waitFor', 'that would not be stored before the wait is over');
     this.control.signal.throwIfAborted();
-    const step = this.nextKey(place, name);
-    const known = this.stored.get(keyText(step));
+    const scope = { ...place, parent: '' };
+    const step: StepKey = { kind: 'wait', ...scope, name, key: this.scopes.next(scope, 'wait', name) };
+    const known = this.stored.get(stepText(step));
     if (!known) {
       await this.tellWait(name, 'parked', () => this.untilStored());
       return park({ signal: name, step, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
     }
+    this.countWait(step, -1);
     const result = known.value as WaitResult;
     await this.tellWait(name, result.received ? 'received' : 'timed-out');
-    if (result.received) return schema ? checkInput(schema, result.payload, `signal ${name}`) : (result.payload as T);
-    if (onTimeout) return onTimeout();
-    throw new TurnSignalTimeoutError(this.turnId, name);
+    const payload = result.received ? result.payload : await this.timedOut(step, options);
+    return schema ? checkInput(schema, payload, `signal ${name}`) : (payload as T);
+  }
+
+  private countWait(step: StepKey, change: number): void {
+    const name = nameOf(step);
+    this.waits.set(name, (this.waits.get(name) ?? 0) + change);
+  }
+
+  /** Runs `onTimeout` once: its outcome is a stored step (FIX-12). */
+  private async timedOut<T>(wait: StepKey, { onTimeout, schema }: WaitForOptions<T>): Promise<unknown> {
+    if (!onTimeout) throw new TurnSignalTimeoutError(this.turnId, wait.name);
+    return this.runAt({ ...wait, kind: 'timeout' }, stepSpan(`${wait.name} timed out`), async () => {
+      const outcome = await onTimeout();
+      // JSON has no classes: what is stored is checked as a payload is.
+      return schema && outcome instanceof schema ? { ...outcome } : outcome;
+    });
+  }
+
+  /** The step that the present code runs in; `''` outside of this attempt's steps. */
+  private get parent(): string {
+    const inside = enclosing.getStore();
+    return inside?.mark === this.mark ? inside.id : '';
   }
 
   /** A wait is over before it begins: it has no attempt while it lasts. */
@@ -119,35 +210,56 @@ export class TurnSteps {
   }
 
   private async runOnce(key: StepKey, work: (info: StepInfo) => unknown): Promise<StoredStep> {
-    const result = await work({ key: `${this.turnId}:${keyText(key)}`, signal: this.control.signal });
+    const id = stepId(key);
+    this.scopes.reset(id);
+    const leased = this.control.ensureLease();
+    if (leased) await leased;
+    const info = { key: `${this.turnId}:${id}`, signal: this.control.signal };
+    const result = await enclosing.run({ mark: this.mark, id }, () => work(info));
     // A step without a result is stored as null: it must not run again, and every attempt must see the same.
     const value = result === undefined ? null : toJson(result, `The result of step ${JSON.stringify(key.name)}`);
-    return this.control.saveStep({ ...key, value });
+    return this.saveStep({ ...key, value });
+  }
+
+  private async saveStep(step: StoredStep): Promise<StoredStep> {
+    if (this.decisionSaved) await this.decisionSaved;
+    const { decision } = this;
+    if (!decision) return this.control.saveStep(step);
+    this.decision = null;
+    return this.whileDeciding(this.control.saveStep(step, decision));
+  }
+
+  /** Steps and events beside this one wait, so that none is stored before the decision is. */
+  private whileDeciding<T>(saving: Promise<T>): Promise<T> {
+    this.decisionSaved = saving;
+    // Each of those who wait gets the failure.
+    saving.catch(() => undefined);
+    return saving;
   }
 
   /** What runs beside a wait is stored before the attempt ends, so that the next one does not do it again. */
   private async untilStored(): Promise<void> {
     do {
-      await Promise.allSettled(this.running);
+      await Promise.allSettled(this.running.values());
       // What follows a step may begin another one.
       await nextTask();
     } while (this.running.size > 0);
+    await this.saveDecision();
     this.control.signal.throwIfAborted();
   }
+}
 
-  private nextKey({ iteration, intent }: Pick<StepKey, 'iteration' | 'intent'>, name: string): StepKey {
-    const counter = keyText({ iteration, intent, name, occurrence: 0 });
-    const occurrence = this.occurrences.get(counter) ?? 0;
-    this.occurrences.set(counter, occurrence + 1);
-    return { iteration, intent, name, occurrence };
-  }
+const TOOLS = 'tools';
+
+function placeOf(key: StepKey): string {
+  return key.kind === 'tool' ? TOOLS : nameOf(key);
+}
+
+function nameOf({ iteration, intent }: Pick<StepKey, 'iteration' | 'intent'>): string {
+  return `${iteration} ${intent}`;
 }
 
 function assertTimeout(timeoutMs: number | undefined): void {
   if (timeoutMs === undefined || (Number.isInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= MAX_WAIT_MS)) return;
   throw new InvalidInputError('waitFor.timeoutMs', `must be an integer from 1 to ${MAX_WAIT_MS}.`);
-}
-
-function keyText({ iteration, intent, name, occurrence }: StepKey): string {
-  return JSON.stringify([iteration, intent, name, occurrence]);
 }

@@ -1,25 +1,35 @@
+import { checkInput } from '../common/check-input.js';
 import { assertName } from '../common/ids.js';
-import { InvalidInputError } from '../common/sessions.error.js';
+import { deepFreeze } from '../common/json.js';
+import { jsonDigest } from '../common/json-digest.js';
 import { type AIOrchestrationState, toAIState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { NO_PROGRESS, type OrchestrationProgress } from '../orchestration/orchestration-state.js';
+import { ToolCallConflictError } from '../orchestration/orchestration.errors.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { toolSpan } from '../telemetry/call-spans.js';
 import { type StepKey } from '../turn/turn-step.js';
+import { ToolCallOptions } from './call-options.js';
+import { CallOrder } from './call-order.js';
 import { type StepInfo, type TurnTools } from './turn-context.js';
 import { type TurnSteps } from './turn-steps.js';
 
-/** What is stored of a call. */
-interface StoredCall {
+/** What a call's id stands for. */
+interface CallIdentity {
   readonly tool: string;
+  /** Digest of its input. */
+  readonly input?: string;
+}
+
+/** The stored step of a call. */
+interface StoredCall extends CallIdentity {
   readonly value?: unknown;
 }
 
 /** The calls of tools in one attempt of a turn. */
 export class TurnToolCalls implements TurnTools {
-  private readonly calls = new Map<string, { readonly tool: string; readonly result: Promise<unknown> }>();
-  /** Resolves when all calls so far are over. */
-  private last: Promise<unknown> | null = null;
+  private readonly calls = new Map<string, CallIdentity & { readonly result: Promise<unknown> }>();
+  private readonly order = new CallOrder();
 
   constructor(
     private readonly steps: TurnSteps,
@@ -31,7 +41,7 @@ export class TurnToolCalls implements TurnTools {
   }
 
   get state(): OrchestrationProgress {
-    return this.orchestration?.state ?? NO_PROGRESS;
+    return deepFreeze(this.orchestration?.state ?? NO_PROGRESS);
   }
 
   allowed(tools: readonly string[]): string[] {
@@ -39,67 +49,84 @@ export class TurnToolCalls implements TurnTools {
   }
 
   toAIOrchestrationState(): AIOrchestrationState {
-    return this.orchestration ? this.orchestration.toAIState() : toAIState(NO_PROGRESS, undefined);
+    return deepFreeze(this.orchestration ? this.orchestration.toAIState() : toAIState(NO_PROGRESS, undefined));
   }
 
-  use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
-    const call = this.call(tool, callId, work);
-    // Whoever awaits it is told. A handler that has left before must not end the process with it.
-    call.catch(() => undefined);
-    return call;
+  use<T>(
+    tool: string,
+    callId: string,
+    work: (info: StepInfo) => Promise<T> | T,
+    options?: ToolCallOptions,
+  ): Promise<T> {
+    return this.steps.hand('turn.tools.use', this.call(tool, callId, work, options));
   }
 
-  private async call<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
+  private async call<T>(
+    tool: string,
+    callId: string,
+    work: (info: StepInfo) => Promise<T> | T,
+    options?: ToolCallOptions,
+  ): Promise<T> {
     this.steps.assertOutside('turn.tools.use', 'call it beside the step, or after it');
     assertName(tool, 'tool');
     assertName(callId, 'callId');
-    if (callId.length > 250) throw new InvalidInputError('callId', 'must have at most 250 characters.');
+    const identity = identityOf(tool, options);
     const known = this.calls.get(callId);
     if (known) {
-      assertSameTool(callId, known.tool, tool);
+      assertSame(callId, known, identity);
       return known.result as Promise<T>;
     }
-    const result = this.inOrder(() => this.run(tool, callId, work));
-    this.calls.set(callId, { tool, result });
+    const result = this.order.next(
+      () => this.orchestration?.isSequenced === true,
+      () => this.admit(identity, callId, work),
+    );
+    this.calls.set(callId, { ...identity, result });
     // What did not happen may be called again.
     result.catch(() => this.calls.delete(callId));
     return result;
   }
 
-  /** While a sequence is under way, what comes next depends on what comes before. */
-  private inOrder<T>(work: () => Promise<T>): Promise<T> {
-    const before = this.last;
-    const run = before && this.orchestration?.isSequenced ? before.then(work) : work();
-    this.last = Promise.allSettled([before, run]);
-    return run;
-  }
-
-  private async run<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
+  /** @returns the work of a use that counts from now on */
+  private async admit<T>(
+    identity: CallIdentity,
+    callId: string,
+    work: (info: StepInfo) => Promise<T> | T,
+  ): Promise<() => Promise<T>> {
     const { steps, orchestration } = this;
+    const { tool } = identity;
     const key = keyOf(callId);
-    orchestration?.assertAllowed(tool, steps.isStored(key));
-    let stored: StoredCall;
-    try {
-      stored = await steps.runAt<StoredCall>(key, toolSpan(tool, callId), async (info) => ({
-        tool,
-        value: await work(info),
-      }));
-    } catch (error) {
-      await orchestration?.record(tool, callId, 'failed');
-      throw error;
-    }
-    assertSameTool(callId, stored.tool, tool);
-    await orchestration?.record(tool, callId, 'succeeded');
-    return (stored.value ?? null) as T;
+    const known = steps.find(key) as StoredCall | undefined;
+    if (known) assertSame(callId, known, identity);
+    const run = (): Promise<StoredCall> =>
+      steps.runAt(key, toolSpan(tool, callId), async (info) => ({ ...identity, value: await work(info) }));
+    const use = await orchestration?.admit(tool, callId, known !== undefined);
+    return async () => {
+      let stored: StoredCall;
+      try {
+        stored = await run();
+      } catch (error) {
+        if (use) await orchestration?.complete(use, 'failed');
+        throw error;
+      }
+      if (use) await orchestration?.complete(use, 'succeeded');
+      // Every call with this id gets the same result.
+      return deepFreeze(stored.value ?? null) as T;
+    };
   }
 }
 
 /** A call is the turn's, whatever iteration or intent makes it. */
 function keyOf(callId: string): StepKey {
-  return { iteration: -1, intent: '', name: `tool ${callId}`, occurrence: 0 };
+  return { kind: 'tool', iteration: 0, intent: '', parent: '', name: callId, key: 0 };
 }
 
-function assertSameTool(callId: string, before: string, now: string): void {
-  if (before === now) return;
-  throw new InvalidInputError('callId', `is ${JSON.stringify(callId)}, which was a call of ${before}, not of ${now}.`);
+function identityOf(tool: string, options: ToolCallOptions | undefined): CallIdentity {
+  const input = options === undefined ? undefined : checkInput(ToolCallOptions, options, 'options').input;
+  return input === undefined ? { tool } : { tool, input: jsonDigest(input, 'options.input') };
+}
+
+/** @throws ToolCallConflictError */
+function assertSame(callId: string, before: CallIdentity, now: CallIdentity): void {
+  const isSameInput = before.input === undefined || now.input === undefined || before.input === now.input;
+  if (before.tool !== now.tool || !isSameInput) throw new ToolCallConflictError(callId, before.tool);
 }

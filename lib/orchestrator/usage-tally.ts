@@ -1,52 +1,116 @@
-import { addUsage, type TokenUsage, type TokenUsageInput, toTokenUsage } from '../common/token-usage.js';
+import { addUsage, tokensOf, type TokenUsage, type TokenUsageInput, toTokenUsage } from '../common/token-usage.js';
+import { type SpentTokens } from '../turn/turn-usage.js';
 import { type UsageReport } from './turn-report.js';
 
 /** Whose model it was. */
 export type UsageRole = 'router' | 'intents' | 'evaluate' | 'summarizer';
 
-export interface TalliedUsage {
+/** Where tokens are counted. */
+export interface UsagePlace {
   readonly role: UsageRole;
-  readonly tokens: TokenUsage;
+  readonly name: string;
+  /** The code before it ran over stored results of an earlier attempt, and may have counted these tokens then. */
+  readonly repeats: boolean;
 }
 
+/** The tokens that were counted in one place. */
+interface PlaceTally {
+  /** By the attempt before that counted the most. */
+  readonly before: TokenUsage;
+  /** By this attempt. */
+  all: TokenUsage;
+  /** The part that may repeat what an earlier attempt counted. */
+  repeated: TokenUsage;
+}
+
+const COUNTS = ['promptTokens', 'completionTokens', 'totalTokens'] as const;
 const NONE: TokenUsage = { promptTokens: 0, completionTokens: 0, totalTokens: 0 };
 
-/** The tokens of one turn, by who took them; of earlier attempts, what their complete iterations took. */
+/**
+ * The tokens of one turn over its attempts (FIX-15).
+ *
+ * An attempt that replays a step, or goes on after a wait, counts the tokens again that earlier code counted over the same
+ * stored results. Such tokens count only as far as they exceed what an earlier attempt has recorded in the same place.
+ */
 export class UsageTally {
-  private readonly journal: TalliedUsage[] = [];
+  private total: TokenUsage;
+  private readonly roles = new Map<string, TokenUsage>();
+  private readonly places = new Map<string, PlaceTally>();
+  /** `null`: nothing, not even that nothing was taken. */
+  private recordedTokens: TokenUsage | null;
+  private isEmpty: boolean;
 
-  /** @throws InvalidInputError */
-  add(role: UsageRole, usage: TokenUsageInput): TokenUsage {
+  /** @param before recorded by the attempts before */
+  constructor(before: SpentTokens | undefined) {
+    this.isEmpty = before === undefined;
+    this.total = before ? tokensOf(before) : NONE;
+    this.recordedTokens = before ? this.total : null;
+    for (const [role, tokens] of Object.entries(before?.roles ?? {})) this.roles.set(role, tokens);
+    for (const [name, tokens] of Object.entries(before?.places ?? {})) {
+      this.places.set(name, { before: tokens, all: NONE, repeated: NONE });
+    }
+  }
+
+  /** @returns the tokens as given, and the total of the turn when it has changed. @throws InvalidInputError */
+  add(place: UsagePlace, usage: TokenUsageInput): { readonly tokens: TokenUsage; readonly total: TokenUsage | null } {
     const tokens = toTokenUsage(usage);
-    this.journal.push({ role, tokens });
-    return tokens;
+    const fresh = this.count(place, tokens);
+    if (place.repeats && isSame(fresh, NONE)) return { tokens, total: null };
+    this.isEmpty = false;
+    this.total = addUsage(this.total, fresh);
+    this.roles.set(place.role, addUsage(this.roles.get(place.role) ?? NONE, fresh));
+    return { tokens, total: this.total };
   }
 
-  mark(): number {
-    return this.journal.length;
+  /** All that the turn took so far; `null` when it is recorded. */
+  get unrecorded(): SpentTokens | null {
+    const { recordedTokens } = this;
+    if (this.isEmpty || (recordedTokens && isSame(recordedTokens, this.total))) return null;
+    const spent = { ...this.total, roles: Object.fromEntries(this.roles) };
+    const places = [...this.places].map(([name, { before, all }]) => [name, combine(Math.max, before, all)] as const);
+    return { ...spent, places: Object.fromEntries(places) };
   }
 
-  since(mark: number): readonly TalliedUsage[] {
-    return this.journal.slice(mark);
-  }
-
-  replay(usages: readonly TalliedUsage[]): void {
-    this.journal.push(...usages);
+  recorded(spent: SpentTokens): void {
+    this.recordedTokens = tokensOf(spent);
   }
 
   /**
-   * @param summarizer what the turn reports of the session's summaries
-   * @returns `undefined` when no model was asked
+   * Returns the tokens of a turn that ends.
+   * @param summarizer the tokens of the session's summaries that the turn reports
+   * @returns `undefined` when no model was counted
    */
-  reportWith(summarizer: TokenUsage | null): UsageReport | undefined {
-    const journal = [...(summarizer ? [{ role: 'summarizer', tokens: summarizer } as const] : []), ...this.journal];
-    if (journal.length === 0) return undefined;
-    const byRole: Partial<Record<UsageRole, TokenUsage>> = {};
-    let total = NONE;
-    for (const { role, tokens } of journal) {
-      byRole[role] = addUsage(byRole[role] ?? NONE, tokens);
-      total = addUsage(total, tokens);
-    }
-    return { ...total, ...byRole };
+  totalWith(summarizer: TokenUsage | null): SpentTokens | undefined {
+    if (this.isEmpty && !summarizer) return undefined;
+    const roles = [...(summarizer ? [['summarizer', summarizer] as const] : []), ...this.roles];
+    const total = summarizer ? addUsage(this.total, summarizer) : this.total;
+    return { ...total, roles: Object.fromEntries(roles) };
   }
+
+  /** @returns what counts of the tokens */
+  private count({ name, repeats }: UsagePlace, tokens: TokenUsage): TokenUsage {
+    const place = this.places.get(name) ?? { before: NONE, all: NONE, repeated: NONE };
+    this.places.set(name, place);
+    place.all = addUsage(place.all, tokens);
+    if (!repeats) return tokens;
+    const known = combine(Math.max, place.before, place.repeated);
+    place.repeated = addUsage(place.repeated, tokens);
+    return combine((now, then) => Math.max(0, now - then), place.repeated, known);
+  }
+}
+
+export function toUsageReport({ roles, places: _, ...total }: SpentTokens): UsageReport {
+  return { ...total, ...roles };
+}
+
+function isSame(a: TokenUsage, b: TokenUsage): boolean {
+  return COUNTS.every((count) => a[count] === b[count]);
+}
+
+function combine(by: (a: number, b: number) => number, a: TokenUsage, b: TokenUsage): TokenUsage {
+  return {
+    promptTokens: by(a.promptTokens, b.promptTokens),
+    completionTokens: by(a.completionTokens, b.completionTokens),
+    totalTokens: by(a.totalTokens, b.totalTokens),
+  };
 }

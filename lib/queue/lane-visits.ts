@@ -1,32 +1,40 @@
 import { outsideRequests } from '../common/outside-requests.js';
-import { type VisitPlace } from '../turn/turn-queue.js';
+import { type VisitPlace, type VisitSlot } from '../turn/turn-queue.js';
+import { LaneSlot } from './lane-slot.js';
+import { type VisitRoom } from './visit-room.js';
 
-type Visit = () => Promise<void>;
-
-/** A place of this process that a lane has, and how many visits share it. */
-interface Stay {
-  visits: number;
-}
+type Visit = (slot: VisitSlot) => Promise<void>;
 
 /** The visits that run in this process. */
 export class LaneVisits {
-  private readonly lanes = new Map<string, Stay>();
+  private readonly lanes = new Map<string, LaneSlot>();
   private readonly running = new Set<Promise<void>>();
   /** A visit must not run in the asynchronous context of the request that happened to ring. */
   private readonly outsideRequests = outsideRequests();
 
-  /** @param ended is called when a lane has left its place */
-  constructor(private readonly ended: (sessionId: string) => void) {}
+  /**
+   * @param released is called when a visit has released its slot until it takes it again
+   * @param ended is called when a lane has left its slot
+   */
+  constructor(
+    private readonly room: VisitRoom,
+    private readonly released: () => void,
+    private readonly ended: (sessionId: string) => void = () => undefined,
+  ) {}
 
   has(sessionId: string): boolean {
     return this.lanes.has(sessionId);
   }
 
-  /** Resolves when the visit has ended, however that was: whoever visits tells of errors, and the reconciler rings again. */
-  begin(sessionId: string, visit: Visit): Promise<void> {
-    const stay = { visits: 0 };
-    this.lanes.set(sessionId, stay);
-    return this.join(sessionId, stay, visit);
+  /**
+   * Begins a visit in a slot that the caller has entered.
+   * @param released is called instead of the constructor's
+   * @returns resolves when the visit has ended, with or without an error: the visitor logs errors, and the reconciler rings again
+   */
+  begin(sessionId: string, visit: Visit, released = this.released): Promise<void> {
+    const slot = new LaneSlot(this.room, released);
+    this.lanes.set(sessionId, slot);
+    return this.join(sessionId, slot, visit);
   }
 
   /** Begins a visit that is yet to be told what to do. */
@@ -39,9 +47,9 @@ export class LaneVisits {
    * runs, or another one has come already.
    */
   keepOn(sessionId: string): VisitPlace | null {
-    const stay = this.lanes.get(sessionId);
-    if (stay?.visits !== 1) return null;
-    return placeFor((visit) => void this.join(sessionId, stay, visit));
+    const slot = this.lanes.get(sessionId);
+    if (slot?.visits !== 1 || !slot.isHeld) return null;
+    return placeFor((visit) => void this.join(sessionId, slot, visit));
   }
 
   /** Resolves when all that run have ended. */
@@ -49,18 +57,19 @@ export class LaneVisits {
     await Promise.all(this.running);
   }
 
-  private join(sessionId: string, stay: Stay, visit: Visit): Promise<void> {
-    const running = this.outsideRequests(() => this.run(sessionId, stay, visit));
+  private join(sessionId: string, slot: LaneSlot, visit: Visit): Promise<void> {
+    const running = this.outsideRequests(() => this.run(sessionId, slot, visit));
     this.running.add(running);
     return running.finally(() => this.running.delete(running));
   }
 
-  private async run(sessionId: string, stay: Stay, visit: Visit): Promise<void> {
-    stay.visits += 1;
-    await visit().catch(() => undefined);
-    stay.visits -= 1;
-    if (stay.visits > 0) return;
-    if (this.lanes.get(sessionId) === stay) this.lanes.delete(sessionId);
+  private async run(sessionId: string, slot: LaneSlot, visit: Visit): Promise<void> {
+    slot.visits += 1;
+    await visit(slot).catch(() => undefined);
+    slot.visits -= 1;
+    if (slot.visits > 0) return;
+    if (this.lanes.get(sessionId) === slot) this.lanes.delete(sessionId);
+    slot.end();
     this.ended(sessionId);
   }
 }
@@ -71,6 +80,6 @@ function placeFor(begin: (visit: Visit) => void): VisitPlace {
   const decided = new Promise<Visit>((resolve) => {
     decide = resolve;
   });
-  begin(async () => (await decided)());
+  begin(async (slot) => (await decided)(slot));
   return { visit: decide, leave: () => decide(async () => {}) };
 }

@@ -23,13 +23,26 @@ export class VisitRoom {
     return new Promise((resolve) => {
       const settle = (entered: boolean): void => {
         clearTimeout(timer);
-        this.waiting.delete(enter);
+        withdraw();
         resolve(entered);
       };
-      const enter = (): void => settle(true);
+      const withdraw = this.queueUp(() => settle(true));
       const timer = setTimeout(() => settle(false), patienceMs);
-      this.waiting.add(enter);
     });
+  }
+
+  /**
+   * Waits without a limit.
+   * @param entered is called once
+   * @returns stops waiting
+   */
+  queueUp(entered: () => void): () => void {
+    const enter = (): void => {
+      this.waiting.delete(enter);
+      entered();
+    };
+    this.waiting.add(enter);
+    return () => void this.waiting.delete(enter);
   }
 
   /** Whoever has waited longest has the room from now on. */

@@ -1,5 +1,5 @@
 import { assertId, assertName } from '../common/ids.js';
-import { isPlainObject } from '../common/json.js';
+import { isFields } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 
 /** Whose records: one of these forms and nothing beside it, so that it is never more than was asked for (NST-25). */
@@ -11,7 +11,7 @@ export type RecordsOf =
 
 /** @throws InvalidInputError */
 export function checkRecordsOf(of: unknown): RecordsOf {
-  const given: Readonly<Record<string, unknown>> = isPlainObject(of) ? of : {};
+  const given: Readonly<Record<string, unknown>> = isFields(of) ? of : {};
   const { sessionId, userId, workspaceId, allWorkspaces } = given;
   switch (Object.keys(given).sort().join()) {
     case 'sessionId':

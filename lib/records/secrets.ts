@@ -1,5 +1,5 @@
 import { isPlainObject, type JsonValue } from '../common/json.js';
-import { isIterationStep } from '../orchestrator/turn-loop.js';
+import { hasEffects } from '../orchestrator/turn-loop.js';
 import { toolEntryIn } from '../state/tool-state.js';
 import { TOOLS_NAMESPACE } from '../state/tool-entry.js';
 import { type StateDocument, type StateEntry } from '../state/state.store.js';
@@ -21,9 +21,9 @@ export function shownDocument(
   return secret ? { secret } : { document: { ...document, value: { value, secret }, batches: [] } };
 }
 
-/** What an iteration wrote for tools may be secret: its values are in the documents, those that are not. */
+/** What an iteration or a route wrote for tools may be secret: its values are in the documents, those that are not. */
 export function shownStep(step: StoredStep): StoredStep {
-  if (!isIterationStep(step) || !isPlainObject(step.value)) return step;
+  if (!hasEffects(step) || !isPlainObject(step.value)) return step;
   const { writes, ...value } = step.value;
   return Array.isArray(writes) ? { ...step, value: { ...value, writes: writes.map(withoutChange) } } : step;
 }

@@ -32,11 +32,14 @@ async function* partsOf(
   { turns, events }: SessionsAdapter,
   { id: turnId, sessionId }: Turn,
 ): AsyncGenerator<SessionRecord, void> {
-  const steps = sorted(await turns.steps(turnId), ({ iteration, intent, name, occurrence }) => [
+  const steps = sorted(await turns.steps(turnId), ({ kind, iteration, intent, parent, name, key }) => [
     iteration,
     intent,
+    parent,
     name,
-    occurrence,
+    kind,
+    typeof key,
+    key,
   ]);
   for (const step of steps) yield { type: 'step', sessionId, turnId, step: shownStep(step) };
   const signals = sorted(await turns.signals(turnId), ({ name }) => [name]);

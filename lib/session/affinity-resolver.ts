@@ -1,3 +1,4 @@
+import { mintId } from '../common/ids.js';
 import { SessionNotFoundError, SessionStateError } from './session.errors.js';
 import { type Session, type SessionState } from './session.js';
 import { type SessionQuery } from './session.inputs.js';
@@ -14,8 +15,18 @@ export interface InboundMessage {
 /** Decides which session a message continues (SES-16). */
 export abstract class AffinityResolver {
   /** The best session to continue, or `null` to start a new one. */
-  abstract resolve(userId: string, surfaceId?: string, message?: InboundMessage): Promise<Session | null>;
+  abstract resolve(userId: string, surfaceId?: string): Promise<Session | null>;
+
+  /**
+   * As `resolve`, with the whole message. `resolveSession` calls it instead where a resolver has it. With `undefined`,
+   * messages that arrive at once share a new session; with `null`, each of them starts its own.
+   */
+  resolveMessage?(message: InboundMessage): Promise<Session | null | undefined>;
 }
+
+/** The parts of a session store that `resolveSession` uses. @inline */
+export type ResolvingStore = Pick<SessionStore, 'get' | 'create' | 'touch' | 'attachSurface'> &
+  Partial<Pick<SessionStore, 'createOrAdopt'>>;
 
 /** In the order in which they are preferred. */
 const PREFERRED: readonly SessionState[] = ['active', 'suspended', 'created'];
@@ -26,68 +37,83 @@ const CANDIDATES = 50;
  * one: active ones first, then suspended, then created.
  */
 export function defaultAffinityResolver(
-  store: Pick<SessionStore, 'find'> & Partial<Pick<SessionStore, 'isOver'>>,
-): AffinityResolver {
-  /** Those that outlived their lifetime come last, nobody can touch them: looking for more than one is rare. */
+  store: Pick<SessionStore, 'find'> & Partial<Pick<SessionStore, 'isAbandoned'>>,
+): Required<AffinityResolver> {
+  /** A session that outlived its lifetime, or is idle for long, comes last: reading more than one is rare. */
   const best = async (query: SessionQuery): Promise<Session | undefined> => {
     for (const limit of [1, CANDIDATES]) {
       const found = await store.find({ ...query, limit });
-      const usable = found.find((session) => !store.isOver?.(session));
+      const usable = found.find((session) => !store.isAbandoned?.(session));
       if (usable || found.length < limit) return usable;
     }
     return undefined;
   };
-  return {
-    async resolve(userId, surfaceId, message) {
-      const workspaceId = message?.workspaceId ?? null;
-      const queries = surfaceId === undefined ? [{}] : [{ surfaceId }, {}];
-      for (const query of queries) {
-        for (const state of PREFERRED) {
-          const session = await best({ ...query, userId, workspaceId, state });
-          if (session) return session;
-        }
+  const resolveMessage = async (message: InboundMessage): Promise<Session | undefined> => {
+    const { userId, surfaceId, workspaceId = null } = message;
+    const queries = surfaceId === undefined ? [{}] : [{ surfaceId }, {}];
+    for (const query of queries) {
+      for (const state of PREFERRED) {
+        const session = await best({ ...query, userId, workspaceId, state });
+        if (session) return session;
       }
-      return null;
+    }
+    return undefined;
+  };
+  return {
+    resolveMessage,
+    async resolve(userId, surfaceId) {
+      return (await resolveMessage({ userId, ...(surfaceId === undefined ? {} : { surfaceId }) })) ?? null;
     },
   };
 }
 
 /**
  * The session that a message belongs to: the one it names, when that is its user's own; else the resolver's choice,
- * touched and with the surface attached; else a new one in state `created`. Messages that arrive at once get one session.
+ * touched and with the surface attached; else a new one in state `created`. Without a custom resolver, messages that arrive
+ * at once get one session. A session of another user, or of another workspace than the message names, is never touched.
  */
 export async function resolveSession(
   message: InboundMessage,
-  store: SessionStore,
+  store: ResolvingStore,
   resolver: AffinityResolver,
 ): Promise<Session> {
   const { userId, workspaceId, surfaceId } = message;
-  const session = (await named(message, store)) ?? (await resolver.resolve(userId, surfaceId, message));
-  const continued = session && (await continueLive(session, surfaceId, store));
+  const found = (await named(message, store)) ?? (await chosen(message, resolver));
+  const continued = found && (await continueLive(found.id, message, store));
   if (continued) return continued;
-  return store.createOrAdopt({
+  const draft = {
     userId,
     ...(workspaceId === undefined ? {} : { workspaceId }),
     ...(surfaceId === undefined ? {} : { initialSurfaceId: surfaceId }),
-  });
+  };
+  if (!store.createOrAdopt) return store.create({ id: mintId(), ...draft });
+  return found === null ? store.create(draft) : store.createOrAdopt(draft);
 }
 
-async function named(message: InboundMessage, store: SessionStore): Promise<Session | null> {
-  if (message.sessionId === undefined) return null;
+async function named(message: InboundMessage, store: ResolvingStore): Promise<Session | undefined> {
+  if (message.sessionId === undefined) return undefined;
   const session = await store.get(message.sessionId);
-  const own = session?.userId === message.userId && session.workspaceId === message.workspaceId;
-  return own && session.state !== 'expired' ? session : null;
+  const own = session?.userId === message.userId && (session.workspaceId ?? undefined) === message.workspaceId;
+  return own && session.state !== 'expired' ? session : undefined;
 }
 
-/** Null when the session ended after the look. */
+function chosen(message: InboundMessage, resolver: AffinityResolver): Promise<Session | null | undefined> {
+  if (resolver.resolveMessage) return resolver.resolveMessage(message);
+  return resolver.resolve(message.userId, message.surfaceId);
+}
+
+/** Null when the stored session is not the user's, or ended after the resolver found it. */
 async function continueLive(
-  { id }: Session,
-  surfaceId: string | undefined,
-  store: SessionStore,
+  sessionId: string,
+  { userId, workspaceId, surfaceId }: InboundMessage,
+  store: ResolvingStore,
 ): Promise<Session | null> {
+  // What a resolver returns may be stale.
+  const stored = await store.get(sessionId);
+  if (stored?.userId !== userId || (workspaceId !== undefined && stored.workspaceId !== workspaceId)) return null;
   try {
-    const touched = await store.touch(id);
-    return surfaceId === undefined ? touched : await store.attachSurface(id, surfaceId);
+    const touched = await store.touch(sessionId);
+    return surfaceId === undefined ? touched : await store.attachSurface(sessionId, surfaceId);
   } catch (error) {
     if (error instanceof SessionStateError || error instanceof SessionNotFoundError) return null;
     throw error;

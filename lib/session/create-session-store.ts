@@ -2,7 +2,7 @@ import { Allow } from 'class-validator';
 import { Must, MustBeInteger, Optional, validateInput } from '../common/check-input.js';
 import { type IdGenerator } from '../common/ids.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { SURFACE_POLICIES, type SurfacePolicy } from './session.js';
+import { SURFACE_LIMIT_POLICIES, SURFACE_POLICIES, type SurfaceLimitPolicy, type SurfacePolicy } from './session.js';
 import { SessionStore, type SessionStoreSettings } from './session-store.service.js';
 import { type SessionStoreAdapter } from './session.store.js';
 
@@ -18,6 +18,10 @@ export class SessionStoreConfig implements SessionStoreSettings {
 
   @Optional()
   @Must(isDuration, 'must be a number of milliseconds, 0 or more.')
+  readonly expireAfterMs?: number;
+
+  @Optional()
+  @Must(isDuration, 'must be a number of milliseconds, 0 or more.')
   readonly maxLifetimeMs?: number;
 
   @Optional()
@@ -27,6 +31,13 @@ export class SessionStoreConfig implements SessionStoreSettings {
   @Optional()
   @MustBeInteger(1, 1000)
   readonly maxSurfacesPerSession?: number;
+
+  @Optional()
+  @Must(
+    (value) => SURFACE_LIMIT_POLICIES.includes(value as SurfaceLimitPolicy),
+    `must be one of ${SURFACE_LIMIT_POLICIES.join(', ')}.`,
+  )
+  readonly onSurfaceLimit?: SurfaceLimitPolicy;
 
   @Optional()
   @MustBeInteger(2, 16_777_216)

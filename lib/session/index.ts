@@ -10,7 +10,7 @@ export {
   SurfaceConflictError,
   SurfaceLimitError,
 } from './session.errors.js';
-export { CreateSessionInput, RevokeOptions, SessionQuery, SweepLimit } from './session.inputs.js';
+export { CreateSessionInput, MetadataOptions, RevokeOptions, SessionQuery, SweepLimit } from './session.inputs.js';
 export {
   type NewSession,
   type Session,
@@ -18,6 +18,7 @@ export {
   type SessionLifetime,
   type SessionState,
   type SurfaceChange,
+  type SurfaceLimitPolicy,
   type SurfacePolicy,
   type SurfaceRules,
 } from './session.js';

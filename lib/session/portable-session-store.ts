@@ -1,6 +1,10 @@
+import { Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { type JsonObject } from '../common/json.js';
-import { SessionNotFoundError } from './session.errors.js';
-import { compareSessions, decodeCursor } from './session.cursor.js';
+import { hashed } from '../common/log-id.js';
+import { Serializer } from '../common/serializer.js';
+import { SessionConflictError, SessionNotFoundError } from './session.errors.js';
+import { compareSessions } from './session.cursor.js';
 import {
   LIVE_STATES,
   type NewSession,
@@ -13,7 +17,10 @@ import {
 import { type SessionQuery } from './session.inputs.js';
 import {
   assertSurfaceFree,
+  asSwept,
+  detachedSurfaces,
   expired,
+  isAbandoned,
   isOverdue,
   newSession,
   suspended,
@@ -22,73 +29,94 @@ import {
   withoutSurface,
   withSurface,
 } from './session.lifecycle.js';
+import { matcherOf } from './session.matcher.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession, type SessionStoreAdapter } from './session.store.js';
 
-const ALL = Number.MAX_SAFE_INTEGER;
+/** The highest limit that every database accepts. */
+const ALL = 2_147_483_647;
 const DEFAULT_LIMIT = 50;
+
+/** By adapter: several stores of a process may share one. */
+const serializers = new WeakMap<SessionStoreAdapter, Serializer>();
 
 /**
  * The atomic interface over a foreign store that has only the five basic methods (SES-15): it reads, changes and
- * writes, by this process's clock. What another process changes in between can be lost.
+ * writes, by this process's clock. Changes of one session, and of one user's surfaces, run one after another in this
+ * process. A change that another process makes in between can be lost.
+ *
+ * It relies on little: the store may return sessions in any order, without a version, and ignore every condition.
  */
 export class PortableSessionStore implements AtomicSessionStoreAdapter {
-  constructor(private readonly adapter: SessionStoreAdapter) {}
+  private readonly logger = new Logger('SessionStore');
+  private readonly serializer: Serializer;
+
+  constructor(private readonly adapter: SessionStoreAdapter) {
+    this.serializer = serializers.get(adapter) ?? new Serializer();
+    serializers.set(adapter, this.serializer);
+  }
 
   insert(session: Session): Promise<void> {
     return this.adapter.insert(session);
   }
 
-  fetchById(sessionId: string): Promise<Session | null> {
-    return this.adapter.fetchById(sessionId);
+  async fetchById(sessionId: string): Promise<Session | null> {
+    const session = await this.adapter.fetchById(sessionId);
+    return session && versioned(session);
   }
 
   async fetchMany(query: SessionQuery): Promise<Session[]> {
-    const { workspaceId, ...plain } = query;
-    // What the source's interface does not have is done here: no workspace, an upper bound of activity, pages.
-    const foreign = workspaceId === null || query.activeBefore !== undefined || query.cursor !== undefined;
-    if (foreign) return (await this.matching(query)).slice(0, query.limit ?? DEFAULT_LIMIT);
-    return this.adapter.fetchMany(workspaceId === undefined ? plain : { ...plain, workspaceId });
+    return (await this.matching(query)).slice(0, query.limit ?? DEFAULT_LIMIT);
   }
 
   update(sessionId: string, patch: Partial<Session>): Promise<Session> {
-    return this.adapter.update(sessionId, patch);
+    return this.alone(sessionId, async () => versioned(await this.adapter.update(sessionId, patch)));
   }
 
-  async delete(sessionId: string): Promise<boolean> {
-    const session = await this.adapter.fetchById(sessionId);
-    await this.adapter.delete(sessionId);
-    return session !== null;
+  delete(sessionId: string): Promise<boolean> {
+    return this.alone(sessionId, async () => {
+      const session = await this.adapter.fetchById(sessionId);
+      await this.adapter.delete(sessionId);
+      return session !== null;
+    });
   }
 
-  async create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
-    const session = newSession(draft, now());
-    const others = await this.slotHolders(session, draft.attachedSurfaces, rules);
-    await this.adapter.insert(session);
-    return { session, created: true, movedFrom: await this.takeFrom(others, draft.attachedSurfaces) };
+  create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
+    return this.aloneInSlots(draft, () => this.createInSlots(draft, rules));
   }
 
-  async createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession> {
-    const since = new Date(Date.now() - recentMs).toISOString();
-    const live = await this.liveSessions(draft);
-    const [surface] = draft.attachedSurfaces;
-    const recent = live.find(
-      ({ createdAt, attachedSurfaces }) =>
-        createdAt >= since &&
-        (surface === undefined ? attachedSurfaces.length === 0 : attachedSurfaces.includes(surface)),
-    );
-    return recent ? { session: recent, created: false, movedFrom: [] } : this.create(draft, rules);
+  createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession> {
+    return this.aloneInSlots(draft, async () => {
+      const since = new Date(Date.now() - recentMs).toISOString();
+      const [surface] = draft.attachedSurfaces;
+      const recent = (await this.liveSessions(draft)).find(
+        ({ createdAt, attachedSurfaces }) =>
+          createdAt >= since &&
+          (surface === undefined ? attachedSurfaces.length === 0 : attachedSurfaces.includes(surface)),
+      );
+      return recent ? { session: recent, created: false, movedFrom: [] } : this.createInSlots(draft, rules);
+    });
   }
 
-  touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange> {
-    return this.change(sessionId, (session) => touched(session, now(), maxLifetimeMs));
+  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
+    return this.alone(sessionId, async () => {
+      const before = asSwept(await this.find(sessionId), now(), ttlMs);
+      return this.save(before, touched(before, now(), maxMs));
+    });
   }
 
   async attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
-    const before = await this.find(sessionId);
-    const after = withSurface(before, surfaceId, rules.maxSurfaces);
-    const others = after === before ? [] : await this.slotHolders(before, [surfaceId], rules);
-    const movedFrom = await this.takeFrom(others, [surfaceId]);
-    return { ...(await this.save(before, after)), movedFrom };
+    const attached = (session: Session): Session => withSurface(session, surfaceId, now(), rules);
+    return this.aloneInSlots(await this.find(sessionId), async () => {
+      const before = await this.find(sessionId);
+      // The refusals first: a session that gets no surface takes none.
+      const others = attached(before) === before ? [] : await this.slotHolders(before, [surfaceId], rules);
+      const movedFrom = await this.takeFrom(others, [surfaceId]);
+      return this.alone(sessionId, async () => {
+        const held = await this.find(sessionId);
+        const after = attached(held);
+        return { ...(await this.save(held, after)), movedFrom, detached: detachedSurfaces(held, after) };
+      });
+    });
   }
 
   detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange> {
@@ -109,30 +137,29 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
   }
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
-    const activeBefore = new Date(Math.max(0, Date.now() - idleMs)).toISOString();
-    const stale = (await this.matching({ state: 'active', activeBefore })).reverse().slice(0, limit);
-    const changes = await this.saveEach(stale, (session) => suspended(session, now()));
+    const stale = (await this.matching({ state: 'active' })).filter((session) => isIdle(session, idleMs));
+    const changes = await this.sweep('suspend', stale.reverse(), limit, ({ id }) =>
+      this.change(id, (session) => (isIdle(session, idleMs) ? suspended(session, now()) : session)),
+    );
     return changes.map(({ session }) => session);
   }
 
   async expireStale({ idleMs, maxMs }: SessionLifetime, limit: number): Promise<SessionChange[]> {
-    const live = await this.matching({ state: [...LIVE_STATES] });
-    const stale = live.filter(
-      (session) =>
-        isOverdue(session, now(), maxMs) ||
-        (idleMs !== undefined && session.state !== 'active' && isIdle(session, idleMs)),
+    const isStale = (session: Session): boolean =>
+      isOverdue(session, now(), maxMs) ||
+      (idleMs !== undefined && session.state !== 'active' && isIdle(session, idleMs));
+    const stale = (await this.matching({ state: [...LIVE_STATES] })).filter(isStale);
+    return this.sweep('expire', stale.reverse(), limit, ({ id }) =>
+      this.change(id, (session) => (isStale(session) ? expired(session, now()) : session)),
     );
-    return this.saveEach(stale.reverse().slice(0, limit), (session) => expired(session, now()));
   }
 
   async purgeExpired(olderThanMs: number, limit: number): Promise<string[]> {
     const before = new Date(Math.max(0, Date.now() - olderThanMs)).toISOString();
     const over = await this.matching({ state: 'expired' });
     const old = over.filter(({ stateChangedAt }) => stateChangedAt !== undefined && stateChangedAt < before);
-    return eachOf(old.slice(0, limit), async ({ id }) => {
-      await this.adapter.delete(id);
-      return id;
-    });
+    const purged = await this.sweep('delete', old, limit, async ({ id }) => ({ id, changed: await this.delete(id) }));
+    return purged.map(({ id }) => id);
   }
 
   async count(query: SessionQuery): Promise<number> {
@@ -145,57 +172,98 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
     return this.delete(sessionId);
   }
 
-  private async change(sessionId: string, change: (session: Session) => Session): Promise<SessionChange> {
-    const before = await this.find(sessionId);
-    return this.save(before, change(before));
+  private change(sessionId: string, change: (session: Session) => Session): Promise<SessionChange> {
+    return this.alone(sessionId, async () => {
+      const before = await this.find(sessionId);
+      return this.save(before, change(before));
+    });
   }
 
-  /** Every match in order. A foreign store may know no cursor, and ignore what the source's interface does not have. */
-  private async matching({ cursor, limit: _, workspaceId, ...query }: SessionQuery): Promise<Session[]> {
-    const { activeBefore } = query;
-    const after = cursor === undefined ? undefined : decodeCursor(cursor);
+  private alone<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
+    return this.serializer.run(JSON.stringify(['session', sessionId]), work);
+  }
+
+  /** Inside, the user's sessions gain no surfaces. Always taken before the turn of a session. */
+  private aloneInSlots<T>({ userId, workspaceId }: NewSession, work: () => Promise<T>): Promise<T> {
+    return this.serializer.run(JSON.stringify(['slots', userId, workspaceId]), work);
+  }
+
+  private async createInSlots(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
+    const session = newSession(draft, now());
+    const others = await this.slotHolders(session, draft.attachedSurfaces, rules);
+    await this.alone(session.id, async () => {
+      // A foreign store may overwrite.
+      if (await this.adapter.fetchById(session.id)) throw new SessionConflictError(session.id);
+      await this.adapter.insert(session);
+    });
+    return { session, created: true, movedFrom: await this.takeFrom(others, draft.attachedSurfaces) };
+  }
+
+  /** All that match, in the order of `find`. Asks for all and decides here what the foreign store may not decide. */
+  private async matching(query: SessionQuery): Promise<Session[]> {
+    const { cursor: _, workspaceId, ...known } = query;
     const named = typeof workspaceId === 'string' ? { workspaceId } : {};
-    const found = await this.adapter.fetchMany({ ...query, ...named, limit: ALL });
-    return found
-      .filter(
-        (session) =>
-          (workspaceId !== null || session.workspaceId === undefined) &&
-          (activeBefore === undefined || session.lastActivityAt < activeBefore) &&
-          (after === undefined || compareSessions(after, session) < 0),
-      )
-      .sort(compareSessions);
+    const found = await this.adapter.fetchMany({ ...known, ...named, limit: ALL });
+    return found.filter(matcherOf(query)).map(versioned).sort(compareSessions);
   }
 
   private async find(sessionId: string): Promise<Session> {
-    const session = await this.adapter.fetchById(sessionId);
+    const session = await this.fetchById(sessionId);
     if (!session) throw new SessionNotFoundError(sessionId);
-    // The source's sessions have no version.
-    return { ...session, version: (session as Partial<Session>).version ?? 0 };
+    return session;
   }
 
+  /** Writes only the fields that differ: what another process did to the others stays. */
   private async save(before: Session, after: Session): Promise<SessionChange> {
     const previousState = before.state;
     if (after === before) return { session: before, previousState, changed: false };
-    const { id, ...patch } = after;
-    return { session: await this.adapter.update(id, patch), previousState, changed: true };
+    const patch: Partial<Session> = Object.fromEntries(
+      Object.entries(after).filter(([field, value]) => value !== before[field as keyof Session]),
+    );
+    return { session: versioned(await this.adapter.update(before.id, patch)), previousState, changed: true };
   }
 
-  private saveEach(sessions: readonly Session[], change: (session: Session) => Session): Promise<SessionChange[]> {
-    return eachOf(sessions, (session) => this.save(session, change(session)));
+  /** Works through sessions until `limit` of them changed. A session that fails is logged; the others are done. */
+  private async sweep<T extends { readonly changed: boolean }>(
+    action: string,
+    sessions: readonly Session[],
+    limit: number,
+    act: (session: Session) => Promise<T>,
+  ): Promise<T[]> {
+    const done: T[] = [];
+    const failures: { readonly id: string; readonly error: unknown }[] = [];
+    for (const session of sessions) {
+      if (done.length >= limit) break;
+      try {
+        const outcome = await act(session);
+        if (outcome.changed) done.push(outcome);
+      } catch (error) {
+        if (!(error instanceof SessionNotFoundError)) failures.push({ id: session.id, error });
+      }
+    }
+    if (failures.length > 0) {
+      const [{ id, error }] = failures;
+      const message = `Could not ${action} ${failures.length} of ${sessions.length} sessions; the sweep continues.`;
+      this.logger.error(`${message} First: session ${hashed(id)}.`, traceOf(error));
+    }
+    return done;
   }
 
   /** Other live sessions that hold one of the surfaces. @throws SurfaceConflictError when the policy is to refuse */
   private async slotHolders(
     session: NewSession,
     surfaces: readonly string[],
-    { policy }: SurfaceRules,
+    { policy, lifetime }: SurfaceRules,
   ): Promise<Session[]> {
     if (policy === 'share' || surfaces.length === 0) return [];
     const live = await this.liveSessions(session);
     const others = live.filter(
       ({ id, attachedSurfaces }) => id !== session.id && surfaces.some((one) => attachedSurfaces.includes(one)),
     );
-    if (policy === 'reject') assertSurfaceFree(session.id, surfaces, others);
+    if (policy === 'reject') {
+      const holders = others.filter((other) => !isAbandoned(other, now(), lifetime));
+      assertSurfaceFree(session.id, surfaces, holders);
+    }
     return others;
   }
 
@@ -204,24 +272,23 @@ export class PortableSessionStore implements AtomicSessionStoreAdapter {
   }
 
   private async takeFrom(others: readonly Session[], surfaces: readonly string[]): Promise<Session[]> {
-    const changes = await this.saveEach(others, (session) => surfaces.reduce(withoutSurface, session));
-    return changes.map(({ session }) => session);
+    const losers: Session[] = [];
+    for (const { id } of others) {
+      try {
+        const { session, changed } = await this.change(id, (other) => surfaces.reduce(withoutSurface, other));
+        if (changed) losers.push(session);
+      } catch (error) {
+        // Deleted meanwhile.
+        if (!(error instanceof SessionNotFoundError)) throw error;
+      }
+    }
+    return losers;
   }
 }
 
-/** One bad row does not lose the rest; when nothing went well the caller must know why. */
-async function eachOf<T>(sessions: readonly Session[], act: (session: Session) => Promise<T>): Promise<T[]> {
-  const results: T[] = [];
-  let failure: Error | undefined;
-  for (const session of sessions) {
-    try {
-      results.push(await act(session));
-    } catch (error) {
-      if (!(error instanceof SessionNotFoundError)) failure = error as Error;
-    }
-  }
-  if (failure && results.length === 0) throw failure;
-  return results;
+/** Sessions that another program stored may lack a version. */
+function versioned(session: Session): Session {
+  return (session as Partial<Session>).version == null ? { ...session, version: 0 } : session;
 }
 
 const now = (): string => new Date().toISOString();

@@ -4,8 +4,9 @@ import { type Session, type SessionChange, type SessionState } from './session.j
 /** What happened to a session, with the state before and why (SES-18). */
 export type SessionEvent =
   | { readonly type: 'created'; readonly session: Session }
-  /** First activity, or activity after it was suspended. */
+  /** First activity. */
   | { readonly type: 'activated'; readonly session: Session; readonly previousState: SessionState }
+  /** Activity after the session was suspended, or idle for longer than its TTL. */
   | { readonly type: 'resumed'; readonly session: Session; readonly previousState: SessionState }
   | {
       readonly type: 'suspended';
@@ -25,8 +26,8 @@ export type SessionEvent =
       readonly type: 'surface-detached';
       readonly session: Session;
       readonly surfaceId: string;
-      /** `moved`: another session of the same user took the surface. */
-      readonly cause: 'requested' | 'moved';
+      /** `moved`: another session of the same user took the surface; `limit`: the session attached one more than it may. */
+      readonly cause: 'requested' | 'moved' | 'limit';
     };
 
 /** What {@link SessionEvents} tells of. */

@@ -1,9 +1,10 @@
 import { Logger } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName, type IdGenerator, mintId } from '../common/ids.js';
-import { stringifyWithin, toJsonObject } from '../common/json.js';
+import { stringifyWithin, toJsonFields } from '../common/json.js';
 import { inGroups } from '../common/in-groups.js';
 import { InvalidInputError } from '../common/sessions.error.js';
+import { assertNotSet } from '../common/unset-keys.js';
 import { PortableSessionStore } from './portable-session-store.js';
 import { decodeCursor, encodeCursor } from './session.cursor.js';
 import {
@@ -12,13 +13,14 @@ import {
   type Session,
   type SessionChange,
   type SessionLifetime,
+  type SurfaceLimitPolicy,
   type SurfacePolicy,
   type SurfaceRules,
 } from './session.js';
-import { SessionNotFoundError } from './session.errors.js';
-import { isOverdue } from './session.lifecycle.js';
+import { SessionConflictError, SessionNotFoundError, SessionStateError } from './session.errors.js';
+import { isAbandoned, isOverdue } from './session.lifecycle.js';
 import { emitActivity, SessionEvents } from './session-events.js';
-import { CreateSessionInput, RevokeOptions, SessionQuery, SweepLimit } from './session.inputs.js';
+import { CreateSessionInput, MetadataOptions, RevokeOptions, SessionQuery, SweepLimit } from './session.inputs.js';
 import {
   type AtomicSessionStoreAdapter,
   type CreatedSession,
@@ -28,14 +30,18 @@ import {
 
 /** How a {@link SessionStore} treats its sessions. */
 export interface SessionStoreSettings {
-  /** Idle time in milliseconds after which `sweepStale` suspends a session. Default 3,600,000 (an hour). */
+  /** Idle time in milliseconds after which an active session is suspended. Default 3,600,000 (an hour). */
   readonly defaultTtlMs?: number;
+  /** Idle time in milliseconds after which `sweepExpired` expires suspended and never used sessions. Default: never. */
+  readonly expireAfterMs?: number;
   /** Milliseconds after its creation that a session may be used, whatever its activity. Default: no limit (SES-19). */
   readonly maxLifetimeMs?: number;
   /** Who keeps a surface that two sessions of a user want. Default `move` (SES-07). */
   readonly surfacePolicy?: SurfacePolicy;
   /** Surfaces that one session may have attached. Default 16. */
   readonly maxSurfacesPerSession?: number;
+  /** Detaches the surface that was attached first, or refuses, where a session is at that limit. Default `detach`. */
+  readonly onSurfaceLimit?: SurfaceLimitPolicy;
   /** Bytes that the merged metadata may take as JSON. Default 65,536. */
   readonly maxMetadataBytes?: number;
   /** Makes ids of sessions. Default: 128 random bits as hexadecimal digits. */
@@ -55,6 +61,8 @@ const REVOKED_AT_ONCE = 16;
 /** How far apart messages that arrive "at once" may be. */
 const ADOPT_MS = 10_000;
 const DEFAULT_LIMIT = 50;
+/** A session may be deleted between the two calls of `getOrCreate`. */
+const MAX_CREATIONS = 3;
 
 /**
  * Sessions: who is talking, since when, through which surfaces, and in which lifecycle state.
@@ -68,7 +76,7 @@ export class SessionStore {
   readonly events: SessionEvents;
   private readonly adapter: AtomicSessionStoreAdapter;
   private readonly ttlMs: number;
-  private readonly maxLifetimeMs: number | undefined;
+  private readonly lifetime: SessionLifetime;
   private readonly surfaceRules: SurfaceRules;
   private readonly maxMetadataBytes: number;
   private readonly generateId: IdGenerator;
@@ -76,10 +84,19 @@ export class SessionStore {
   constructor(adapter: SessionStoreAdapter, settings: SessionStoreSettings = {}, events = new SessionEvents()) {
     this.events = events;
     this.adapter = isAtomic(adapter) ? adapter : this.portable(adapter);
-    const { defaultTtlMs = 3_600_000, maxLifetimeMs } = settings;
+    const { defaultTtlMs = 3_600_000, expireAfterMs, maxLifetimeMs } = settings;
     this.ttlMs = wholeMs(defaultTtlMs, 'defaultTtlMs');
-    this.maxLifetimeMs = maxLifetimeMs === undefined ? undefined : wholeMs(maxLifetimeMs, 'maxLifetimeMs');
-    this.surfaceRules = { policy: settings.surfacePolicy ?? 'move', maxSurfaces: settings.maxSurfacesPerSession ?? 16 };
+    this.lifetime = {
+      ttlMs: this.ttlMs,
+      ...(expireAfterMs === undefined ? {} : { idleMs: wholeMs(expireAfterMs, 'expireAfterMs') }),
+      ...(maxLifetimeMs === undefined ? {} : { maxMs: wholeMs(maxLifetimeMs, 'maxLifetimeMs') }),
+    };
+    this.surfaceRules = {
+      policy: settings.surfacePolicy ?? 'move',
+      maxSurfaces: settings.maxSurfacesPerSession ?? 16,
+      onLimit: settings.onSurfaceLimit ?? 'detach',
+      lifetime: this.lifetime,
+    };
     this.maxMetadataBytes = settings.maxMetadataBytes ?? 65_536;
     this.generateId = settings.generateId ?? mintId;
     bindMethods(this);
@@ -100,9 +117,32 @@ export class SessionStore {
    * then that one, so that messages that arrive at once get one session (SES-16).
    */
   async createOrAdopt(input: CreateSessionInput): Promise<Session> {
-    // One whose lifetime is over could not be used.
-    const recentMs = Math.min(ADOPT_MS, this.maxLifetimeMs ?? ADOPT_MS);
+    // A session past its lifetime cannot be used.
+    const { maxMs = ADOPT_MS, idleMs = ADOPT_MS } = this.lifetime;
+    const recentMs = Math.min(ADOPT_MS, maxMs, idleMs);
     return this.created(await this.adapter.createOrAdopt(this.toDraft(input), this.surfaceRules, recentMs));
+  }
+
+  /**
+   * The session with this id, or a new one (FIX-49). Of calls at once, in any number of processes, one creates it and all
+   * return it. The surface and the metadata of the input are for a new session only: an existing one is returned as it is.
+   * @throws SessionNotFoundError when the id belongs to another user or workspace
+   * @throws SessionStateError when the session is expired or past its lifetime; SessionConflictError when the id was erased
+   * @throws as `create`
+   */
+  async getOrCreate(input: CreateSessionInput & { readonly id: string }): Promise<Session> {
+    const draft = this.toDraft(input);
+    assertId(input.id, 'session.id');
+    for (let attempt = 1; ; attempt += 1) {
+      const known = await this.adapter.fetchById(draft.id);
+      if (known) return this.assertUsable(known, draft);
+      try {
+        return this.created(await this.adapter.create(draft, this.surfaceRules));
+      } catch (error) {
+        // Another call created it meanwhile, unless the id was erased.
+        if (!(error instanceof SessionConflictError) || attempt === MAX_CREATIONS) throw error;
+      }
+    }
   }
 
   /** The session in any state, or `null` (SES-03). */
@@ -133,7 +173,15 @@ export class SessionStore {
 
   /** Whether nobody may use the session any more: it is expired, or older than its lifetime by this process's clock. */
   isOver(session: Session): boolean {
-    return session.state === 'expired' || isOverdue(session, new Date().toISOString(), this.maxLifetimeMs);
+    return session.state === 'expired' || isOverdue(session, new Date().toISOString(), this.lifetime.maxMs);
+  }
+
+  /**
+   * Whether the session holds none of its surfaces any more: it is over, or idle for so long that the sweep expires it, by
+   * this process's clock.
+   */
+  isAbandoned(session: Session): boolean {
+    return isAbandoned(session, new Date().toISOString(), this.lifetime);
   }
 
   /** How many sessions match, in every workspace unless the query names one, whatever the limit. */
@@ -142,7 +190,8 @@ export class SessionStore {
   }
 
   /**
-   * Records activity: a created or suspended session becomes active (SES-05).
+   * Records activity: a created or suspended session becomes active (SES-05). An active session that was idle for longer
+   * than its TTL counts as suspended, also where no sweep ran.
    * @throws SessionStateError when it is expired
    */
   async touch(sessionId: string): Promise<Session> {
@@ -152,21 +201,26 @@ export class SessionStore {
   /** As `touch`, and tells the state before: whether this was a cold start, a running or a resumed session. */
   async touchWithOutcome(sessionId: string): Promise<SessionChange> {
     assertId(sessionId, 'sessionId');
-    const change = await this.adapter.touch(sessionId, this.maxLifetimeMs);
+    const change = await this.adapter.touch(sessionId, this.lifetime);
     emitActivity(this.events, change);
     return change;
   }
 
   /**
    * Adds a surface at the end; a repeat changes nothing (SES-06). It leaves the user's other session, see `surfacePolicy`.
-   * @throws SessionStateError when the session is expired; SurfaceLimitError when it is full
+   * At `maxSurfacesPerSession` the surface that was attached first is detached, see `onSurfaceLimit`.
+   * @throws SessionStateError when the session is expired; SurfaceLimitError with the limit policy `reject`
    * @throws SurfaceConflictError with the policy `reject`
    */
   async attachSurface(sessionId: string, surfaceId: string): Promise<Session> {
     assertId(sessionId, 'sessionId');
     assertName(surfaceId, 'surfaceId');
-    const { session, changed, movedFrom } = await this.adapter.attachSurface(sessionId, surfaceId, this.surfaceRules);
+    const change = await this.adapter.attachSurface(sessionId, surfaceId, this.surfaceRules);
+    const { session, changed, movedFrom, detached } = change;
     this.emitMoved(movedFrom, surfaceId);
+    for (const lost of detached) {
+      this.events.emit({ type: 'surface-detached', session, surfaceId: lost, cause: 'limit' });
+    }
     if (changed) this.events.emit({ type: 'surface-attached', session, surfaceId });
     return session;
   }
@@ -269,12 +323,13 @@ export class SessionStore {
   /**
    * Expires sessions that were suspended or never used and idle for longer than `idleMs`, and sessions that are over
    * their lifetime; not while they have open turns (SES-10, SES-19).
-   * @param idleMs milliseconds; left out, only lifetimes count
+   * @param idleMs milliseconds; default: the store's `expireAfterMs`; without both, only lifetimes count
    */
-  async sweepExpired(idleMs?: number, options: SweepLimit = {}): Promise<Session[]> {
+  async sweepExpired(idleMs = this.lifetime.idleMs, options: SweepLimit = {}): Promise<Session[]> {
+    const { maxMs } = this.lifetime;
     const lifetime: SessionLifetime = {
       ...(idleMs === undefined ? {} : { idleMs: wholeMs(idleMs, 'idleMs') }),
-      ...(this.maxLifetimeMs === undefined ? {} : { maxMs: this.maxLifetimeMs }),
+      ...(maxMs === undefined ? {} : { maxMs }),
     };
     if (Object.keys(lifetime).length === 0) return [];
     return inBatches(options, async (limit) => {
@@ -302,12 +357,21 @@ export class SessionStore {
   }
 
   /**
-   * Merges top-level keys, in any state; `null` removes a key (SES-12).
+   * Merges top-level keys, in any state (SES-12), and removes the keys of `unset` (FIX-47). `null` removes its key too: a
+   * patch never stores a top-level `null`.
    * @throws StateSerializationError naming the path; TooLargeError when the result is over the limit
    */
-  async updateMetadata(sessionId: string, metadata: Record<string, unknown>): Promise<Session> {
+  async updateMetadata(
+    sessionId: string,
+    metadata: Record<string, unknown>,
+    options: MetadataOptions = {},
+  ): Promise<Session> {
     assertId(sessionId, 'sessionId');
-    const patch = toJsonObject(metadata, 'metadata');
+    const given = toJsonFields(metadata, 'metadata');
+    const { unset = [] } = checkInput(MetadataOptions, options, 'options');
+    assertNotSet(unset, given, 'options.unset');
+    const removed = Object.fromEntries(unset.map((key) => [key, null]));
+    const patch = { ...given, ...removed };
     const { session } = await this.adapter.mergeMetadata(sessionId, patch, this.maxMetadataBytes);
     return session;
   }
@@ -319,11 +383,19 @@ export class SessionStore {
     return change;
   }
 
+  private assertUsable(session: Session, { id, userId, workspaceId }: NewSession): Session {
+    if (session.userId !== userId || (session.workspaceId ?? undefined) !== workspaceId) {
+      throw new SessionNotFoundError(id);
+    }
+    if (this.isOver(session)) throw new SessionStateError(id, 'expired', 'getOrCreate');
+    return session;
+  }
+
   private toDraft(input: CreateSessionInput): NewSession {
     const checked = checkInput(CreateSessionInput, input, 'session');
     const { id = this.generateId(), userId, workspaceId, initialSurfaceId, metadata: given = {} } = checked;
     assertId(id, 'session.id');
-    const metadata = toJsonObject(given, 'metadata');
+    const metadata = toJsonFields(given, 'metadata');
     stringifyWithin(metadata, this.maxMetadataBytes, `The metadata of session ${id}`);
     return {
       id,

@@ -1,3 +1,4 @@
+import { isId } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type Session } from './session.js';
 
@@ -18,9 +19,9 @@ export function decodeCursor(cursor: unknown): SessionCursor {
   if (typeof cursor === 'string' && cursor.length <= 1024) {
     try {
       const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-      if (Array.isArray(parts) && parts.length === 3 && parts.every((part) => typeof part === 'string')) {
-        const [lastActivityAt, createdAt, id] = parts as [string, string, string];
-        if (isTime(lastActivityAt) && isTime(createdAt)) return { lastActivityAt, createdAt, id };
+      if (Array.isArray(parts) && parts.length === 3) {
+        const [lastActivityAt, createdAt, id] = parts as [unknown, unknown, unknown];
+        if (isTime(lastActivityAt) && isTime(createdAt) && isId(id)) return { lastActivityAt, createdAt, id };
       }
     } catch {
       // Falls through: text that is not JSON is no cursor of ours.
@@ -30,9 +31,9 @@ export function decodeCursor(cursor: unknown): SessionCursor {
 }
 
 /** A time as a session holds it, and one that exists: stores compute with it. */
-function isTime(text: string): boolean {
-  const time = Date.parse(text);
-  return !Number.isNaN(time) && new Date(time).toISOString() === text;
+function isTime(value: unknown): value is string {
+  const time = typeof value === 'string' ? Date.parse(value) : NaN;
+  return !Number.isNaN(time) && new Date(time).toISOString() === value;
 }
 
 /** Orders sessions as `find` does. */

@@ -46,7 +46,7 @@ export class SurfaceConflictError extends SessionsError {
   }
 }
 
-/** The session already holds as many surfaces as `maxSurfacesPerSession` allows (SES-07). HTTP 409. */
+/** The session holds as many surfaces as `maxSurfacesPerSession` allows, and `onSurfaceLimit` is `reject`. HTTP 409. */
 export class SurfaceLimitError extends SessionsError {
   readonly code = 'SURFACE_LIMIT';
 

@@ -1,6 +1,7 @@
 import { Allow } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, MustBeTime, Optional } from '../common/check-input.js';
 import { ID_RULE, isId, isName, NAME_RULE } from '../common/ids.js';
+import { MustBeKeys } from '../common/unset-keys.js';
 import { SESSION_STATES, type SessionState } from './session.js';
 
 const MAX_KEPT = 1000;
@@ -32,6 +33,14 @@ export class CreateSessionInput {
   /** JSON; copied. Default `{}`. */
   @Allow()
   metadata?: Record<string, unknown>;
+}
+
+/** How `SessionStore.updateMetadata` patches (FIX-47). */
+export class MetadataOptions {
+  /** Keys to remove, at most 1000; the patch must not have them. Keys that do not exist are ignored. Default: none. */
+  @Optional()
+  @MustBeKeys()
+  unset?: readonly string[];
 }
 
 /** Which sessions to find; conditions are joined by AND (SES-04). */

@@ -1,6 +1,12 @@
 import { type JsonObject, stringifyWithin } from '../common/json.js';
 import { SessionStateError, SurfaceConflictError, SurfaceLimitError } from './session.errors.js';
-import { type NewSession, type Session, type SessionState } from './session.js';
+import {
+  type NewSession,
+  type Session,
+  type SessionLifetime,
+  type SessionState,
+  type SurfaceRules,
+} from './session.js';
 
 /**
  * The lifecycle of a session as pure functions: each takes the stored session and the store's time and returns the
@@ -16,7 +22,7 @@ export function newSession(draft: NewSession, now: string): Session {
     state: 'created',
     createdAt: now,
     lastActivityAt: now,
-    attachedSurfaces: draft.attachedSurfaces,
+    attachedSurfaces: [...draft.attachedSurfaces],
     metadata: draft.metadata,
     version: 1,
   };
@@ -27,9 +33,26 @@ export function isOverdue(session: Session, now: string, maxMs: number | undefin
   return maxMs !== undefined && Date.parse(now) - Date.parse(session.createdAt) > maxMs;
 }
 
+/** The session as a sweep at that time leaves it: suspended when it was active and idle for longer than its TTL (FIX-44). */
+export function asSwept(session: Session, now: string, ttlMs: number | undefined): Session {
+  return session.state === 'active' && idleMsOf(session, now) > (ttlMs ?? Infinity)
+    ? { ...session, state: 'suspended' }
+    : session;
+}
+
 /**
- * SES-05: whoever speaks makes the session active; a clock that went back does not turn activity back. A session whose
- * lifetime is over counts as expired; the sweep makes it so.
+ * Whether the session no longer holds its surfaces (FIX-44): it is expired or past its lifetime, or a sweep at that time
+ * expires it for being idle.
+ */
+export function isAbandoned(session: Session, now: string, lifetime: SessionLifetime = {}): boolean {
+  const { ttlMs = Infinity, idleMs = Infinity, maxMs } = lifetime;
+  if (session.state === 'expired' || isOverdue(session, now, maxMs)) return true;
+  return idleMsOf(session, now) > (session.state === 'active' ? Math.max(ttlMs, idleMs) : idleMs);
+}
+
+/**
+ * SES-05: a touch makes the session active; a clock that went back does not turn activity back. A session whose lifetime
+ * is over counts as expired; the sweep makes it so. Give it the session {@link asSwept}.
  */
 export function touched(session: Session, now: string, maxLifetimeMs?: number): Session {
   if (session.state === 'expired' || isOverdue(session, now, maxLifetimeMs)) {
@@ -38,7 +61,7 @@ export function touched(session: Session, now: string, maxLifetimeMs?: number): 
   const active = session.state === 'active' ? session : inState(session, 'active', now);
   const lastActivityAt = now > session.lastActivityAt ? now : session.lastActivityAt;
   if (active === session && lastActivityAt === session.lastActivityAt) return session;
-  return { ...active, lastActivityAt, version: session.version + 1 };
+  return { ...active, lastActivityAt, version: versionAfter(session) };
 }
 
 /** SES-09: only active sessions fall asleep, and their activity time stays. */
@@ -51,12 +74,22 @@ export function expired(session: Session, now: string): Session {
   return session.state === 'expired' ? session : inState(session, 'expired', now);
 }
 
-/** SES-06, SES-07 */
-export function withSurface(session: Session, surfaceId: string, maxSurfaces: number): Session {
-  if (session.state === 'expired') throw new SessionStateError(session.id, 'expired', 'attachSurface');
-  if (session.attachedSurfaces.includes(surfaceId)) return session;
-  if (session.attachedSurfaces.length >= maxSurfaces) throw new SurfaceLimitError(session.id, maxSurfaces);
-  return { ...session, attachedSurfaces: [...session.attachedSurfaces, surfaceId], version: session.version + 1 };
+/** SES-06, SES-07, FIX-45 */
+export function withSurface(session: Session, surfaceId: string, now: string, rules: SurfaceRules): Session {
+  const { attachedSurfaces, id } = session;
+  const { maxSurfaces, onLimit, lifetime } = rules;
+  if (session.state === 'expired' || isOverdue(session, now, lifetime?.maxMs)) {
+    throw new SessionStateError(id, 'expired', 'attachSurface');
+  }
+  if (attachedSurfaces.includes(surfaceId)) return session;
+  if (attachedSurfaces.length >= maxSurfaces && onLimit === 'reject') throw new SurfaceLimitError(id, maxSurfaces);
+  const kept = attachedSurfaces.slice(Math.max(0, attachedSurfaces.length + 1 - maxSurfaces));
+  return { ...session, attachedSurfaces: [...kept, surfaceId], version: versionAfter(session) };
+}
+
+/** The surfaces that a change took from the session. */
+export function detachedSurfaces(before: Session, after: Session): string[] {
+  return before.attachedSurfaces.filter((surface) => !after.attachedSurfaces.includes(surface));
 }
 
 /** SES-07: refuses surfaces that another session holds. @throws SurfaceConflictError */
@@ -71,7 +104,7 @@ export function assertSurfaceFree(sessionId: string, surfaces: readonly string[]
 export function withoutSurface(session: Session, surfaceId: string): Session {
   if (!session.attachedSurfaces.includes(surfaceId)) return session;
   const attachedSurfaces = session.attachedSurfaces.filter((id) => id !== surfaceId);
-  return { ...session, attachedSurfaces, version: session.version + 1 };
+  return { ...session, attachedSurfaces, version: versionAfter(session) };
 }
 
 /** SES-12: a shallow merge in which `null` removes a key. */
@@ -85,9 +118,17 @@ export function withMetadata(session: Session, patch: JsonObject, maxBytes: numb
   const metadata = Object.fromEntries(merged);
   const text = stringifyWithin(metadata as JsonObject, maxBytes, `The metadata of session ${session.id}`);
   if (text === JSON.stringify(session.metadata)) return session;
-  return { ...session, metadata, version: session.version + 1 };
+  return { ...session, metadata, version: versionAfter(session) };
+}
+
+function idleMsOf({ lastActivityAt }: Session, now: string): number {
+  return Date.parse(now) - Date.parse(lastActivityAt);
 }
 
 function inState(session: Session, state: SessionState, now: string): Session {
-  return { ...session, state, stateChangedAt: now, version: session.version + 1 };
+  return { ...session, state, stateChangedAt: now, version: versionAfter(session) };
+}
+
+function versionAfter({ version = 0 }: Session): number {
+  return version + 1;
 }

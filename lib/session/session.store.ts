@@ -40,9 +40,12 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
    * sessions without one count.
    */
   createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession>;
-  /** Sent again, it is another touch. @throws SessionStateError when it is expired, or older than `maxLifetimeMs` */
-  touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange>;
-  /** @throws SessionStateError when it is expired; SurfaceLimitError; SurfaceConflictError */
+  /**
+   * Sent again, it is another touch. An active session that was idle for longer than `ttlMs` counts as suspended: so says
+   * `previousState`, and its state changes now. @throws SessionStateError when it is expired, or older than `maxMs`
+   */
+  touch(sessionId: string, lifetime?: Pick<SessionLifetime, 'ttlMs' | 'maxMs'>): Promise<SessionChange>;
+  /** @throws SessionStateError when it is expired or older than its lifetime; SurfaceLimitError; SurfaceConflictError */
   attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange>;
   /** One that is not attached is no error; the session is then unchanged. @throws SessionNotFoundError */
   detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange>;
@@ -58,7 +61,7 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
    * Expires at most `limit` sessions that were suspended or never used and idle strictly longer than `idleMs`, or that are
    * older than `maxMs` in any state; not while they have open turns (SES-10, SES-19).
    */
-  expireStale(lifetime: SessionLifetime, limit: number): Promise<SessionChange[]>;
+  expireStale(lifetime: Pick<SessionLifetime, 'idleMs' | 'maxMs'>, limit: number): Promise<SessionChange[]>;
   /** Deletes at most `limit` sessions that expired more than `olderThanMs` ago, and all they have. @returns their ids */
   purgeExpired(olderThanMs: number, limit: number): Promise<string[]>;
   /** How many sessions match; `limit` and `cursor` do not matter. */

@@ -22,11 +22,14 @@ export interface Session {
   /** When `state` last changed; absent while it never has. */
   readonly stateChangedAt?: string;
   /** In the order in which they were attached. */
-  readonly attachedSurfaces: readonly string[];
+  readonly attachedSurfaces: string[];
   /** The application's own JSON, see `updateMetadata`. */
-  readonly metadata: Readonly<Record<string, unknown>>;
-  /** 1 at creation, one more with every stored change. */
-  readonly version: number;
+  readonly metadata: Record<string, unknown>;
+  /**
+   * 1 at creation, one more with every stored change. Sessions of a `SessionStore` always have it; those that a foreign store
+   * or a resolver returns may lack it, which counts as 0.
+   */
+  readonly version?: number;
 }
 
 /** A session as it is handed to a store that stamps times itself. */
@@ -34,8 +37,8 @@ export interface NewSession {
   readonly id: string;
   readonly userId: string;
   readonly workspaceId?: string;
-  readonly attachedSurfaces: readonly string[];
-  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly attachedSurfaces: string[];
+  readonly metadata: Record<string, unknown>;
 }
 
 /**
@@ -53,6 +56,8 @@ export interface SessionChange {
 export interface SurfaceChange extends SessionChange {
   /** The user's other sessions that held the surface and lost it, as they are now. */
   readonly movedFrom: readonly Session[];
+  /** The session's own surfaces that it lost to its limit, in the order in which they were attached. */
+  readonly detached: readonly string[];
 }
 
 /**
@@ -63,16 +68,30 @@ export type SurfacePolicy = 'move' | 'reject' | 'share';
 
 export const SURFACE_POLICIES: readonly SurfacePolicy[] = ['move', 'reject', 'share'];
 
+/**
+ * How a session at its limit gets another surface: `detach` detaches the surface that was attached first, `reject`
+ * refuses (SurfaceLimitError).
+ */
+export type SurfaceLimitPolicy = 'detach' | 'reject';
+
+export const SURFACE_LIMIT_POLICIES: readonly SurfaceLimitPolicy[] = ['detach', 'reject'];
+
 /** The rules of surfaces. */
 export interface SurfaceRules {
   readonly policy: SurfacePolicy;
   /** Per session. */
   readonly maxSurfaces: number;
+  /** What happens to an attach at the limit: the surface that was attached first is detached, or the attach is refused. Default `detach`. */
+  readonly onLimit?: SurfaceLimitPolicy;
+  /** Sessions past it hold no surface: `reject` takes theirs as `move` does. Left out: no session is. */
+  readonly lifetime?: SessionLifetime;
 }
 
 /** How long sessions live. */
 export interface SessionLifetime {
-  /** Milliseconds without activity. */
+  /** Milliseconds without activity after which an active session counts as suspended. */
+  readonly ttlMs?: number;
+  /** Milliseconds without activity after which suspended and never used sessions expire. */
   readonly idleMs?: number;
   /** Milliseconds since creation, whatever the activity (SES-19). */
   readonly maxMs?: number;

@@ -39,7 +39,7 @@ export function builtInModules(
 ): ReadonlyMap<StateModuleName, StateInspection> {
   const store = stores.state;
   const modules = new Map<StateModuleName, StateInspection>();
-  if (conversation) modules.set('conversation', new ConversationModule(stores, conversation, compaction));
+  if (conversation) modules.set('conversation', new ConversationModule(stores.conversations, conversation, compaction));
   if (tools) {
     modules.set(
       'tools',

@@ -21,7 +21,8 @@ export class ConversationState {
 
   /**
    * Adds messages at the end, in order, for imports: outside of turns. Called again, it adds them again.
-   * @throws InvalidInputError naming the message that is wrong; StateSerializationError; SessionNotFoundError
+   * @throws InvalidInputError naming the message that is wrong; StateSerializationError; SessionNotFoundError; SessionStateError
+   * when the session has expired
    */
   async append(sessionId: string, messages: readonly MessageDraft[]): Promise<Message[]> {
     assertId(sessionId, 'sessionId');

@@ -18,6 +18,8 @@ export interface StoredCheckpoint {
   readonly checkpoint: JsonValue;
   /** ISO-8601, by the store's clock. */
   readonly savedAt: string;
+  /** How many were saved of the flow, this one included. */
+  readonly count: number;
 }
 
 /** A change of a flow, as it is stored. What one append holds is one version. */
@@ -35,11 +37,11 @@ export function flowVersionName(flow: string, version: number): StateName {
 
 /** What a change makes of a flow. Pure. */
 export function applyFlowChange(
-  _: StoredCheckpoint | null,
+  before: StoredCheckpoint | null,
   { checkpoint }: FlowChange,
   savedAt: string,
 ): StoredCheckpoint {
-  return { checkpoint, savedAt };
+  return { checkpoint, savedAt, count: (before?.count ?? 0) + 1 };
 }
 
 /** The changes of one flow as one append, at once or in a turn's settlement. */
@@ -68,14 +70,16 @@ export function checkpointsIn({ value, version, batches }: StateDocument): reado
 export function archiveChanges(flow: string, document: StateDocument, batches: number): readonly StateChange[] {
   const { version } = document;
   const folded = version - document.batches.length + batches;
-  const archived = checkpointsIn(document)
+  const checkpoints = checkpointsIn(document);
+  const first = version + 1 - (checkpoints.at(-1)?.count ?? 0);
+  const archived = checkpoints
     .filter((each) => each.version < folded && isKept(each.version, version))
     .map(({ version: of, ...stored }) => {
       const entries = [stored as unknown as JsonValue];
       return { name: flowVersionName(flow, of), append: { id: mintId(), entries, initial: null } };
     });
   const pruned = Array.from({ length: batches }, (_, index) => version - KEPT_VERSIONS - index)
-    .filter((of) => of >= 1)
+    .filter((of) => of >= first)
     .map((of) => ({ name: flowVersionName(flow, of), append: { id: mintId(), entries: [], ttlMs: 0 } }));
   return [...archived, ...pruned];
 }

@@ -27,7 +27,7 @@ import { type StateDocument, type StateEntry, type StateName, type StateStore } 
 /** A checkpoint of a flow (STA-06). */
 export interface FlowCheckpoint {
   readonly flow: string;
-  /** 1 for the first one that is saved. */
+  /** One more than that of the checkpoint before. A flow that is deleted and saved again never has an earlier version. */
   readonly version: number;
   readonly checkpoint: JsonValue;
   /** ISO-8601, by the store's clock. */
@@ -75,7 +75,7 @@ export class FlowState {
     const { version, batches } = made.document;
     const later = batches.length - 1 - batches.findIndex(({ id }) => id === append.id);
     const saved = checkpointsIn(made.document).find((each) => each.version === version - later);
-    return saved ? { flow, ...saved } : null;
+    return saved ? toFlowCheckpoint(flow, saved) : null;
   }
 
   /** @param version left out: the latest @returns `null` when there is none, or it is not kept any more */
@@ -89,11 +89,12 @@ export class FlowState {
     const latest = here.at(-1);
     if (!latest) return null;
     const found = version === undefined ? latest : here.find((each) => each.version === version);
-    if (found) return { flow, ...found };
-    if (version === undefined || !isKept(version, latest.version)) return null;
+    if (found) return toFlowCheckpoint(flow, found);
+    if (version === undefined || !isKept(version, latest.version) || version <= latest.version - latest.count)
+      return null;
     const earlier = await this.store.get({ ...flowVersionName(flow, version), sessionId });
     const stored = earlier && valueOf(earlier, applyArchived);
-    return stored && { flow, version, ...stored };
+    return stored && toFlowCheckpoint(flow, { version, ...stored });
   }
 
   /** The latest checkpoint of each flow, by name, in the order of its UTF-8 bytes. Costs the page. */
@@ -114,12 +115,12 @@ export class FlowState {
     const here = document ? checkpointsIn(document) : [];
     const latest = here.at(-1);
     if (!latest) return [];
-    const begin = Math.max(after, latest.version - KEPT_VERSIONS);
+    const begin = Math.max(after, latest.version - Math.min(KEPT_VERSIONS, latest.count));
     const earlier = begin + 1 < here[0].version ? await this.archived(sessionId, flow, begin, limit) : [];
     return [...earlier.filter(({ version }) => version < here[0].version), ...here]
       .filter(({ version }) => version > begin)
       .slice(0, limit)
-      .map((each) => ({ flow, ...each }));
+      .map((each) => toFlowCheckpoint(flow, each));
   }
 
   /** With all its versions. @returns whether there was one */
@@ -167,7 +168,11 @@ export class FlowState {
 /** The latest checkpoint that a document holds; `null`: none any more. */
 export function flowIn({ key, document }: StateEntry): FlowCheckpoint | null {
   const latest = checkpointsIn(document).at(-1);
-  return latest ? { flow: key, ...latest } : null;
+  return latest ? toFlowCheckpoint(key, latest) : null;
+}
+
+function toFlowCheckpoint(flow: string, { version, checkpoint, savedAt }: CheckpointVersion): FlowCheckpoint {
+  return { flow, version, checkpoint, savedAt };
 }
 
 function nameOf(flow: string): StateName {

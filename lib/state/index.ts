@@ -21,6 +21,8 @@ export {
   type StateCompactionOptions,
   type StateDataPage,
   type StateDescription,
+  type StateHook,
+  type StateHookCall,
   type StateModule,
   type StateModuleName,
 } from './state-module.js';
@@ -33,7 +35,13 @@ export {
   ResetStateRequest,
   StateRequest,
 } from './state-request.js';
-export { StateConflictError, StateModuleDisabledError, StateResetError } from './state.errors.js';
+export {
+  ConversationNotResetError,
+  StateConflictError,
+  StateModuleDisabledError,
+  StateModuleTimeoutError,
+  StateResetError,
+} from './state.errors.js';
 export {
   FlowSaveOptions,
   FlowVersionQuery,
@@ -44,6 +52,7 @@ export {
   TaskQuery,
   TaskTransitionOptions,
   ToolEntryOptions,
+  ToolPatchOptions,
   ToolQuery,
   ToolSetOptions,
 } from './state.inputs.js';

@@ -79,6 +79,13 @@ export class ModuleJournal {
     return meaning(document, this.taskChanges(id), applyTaskChange);
   }
 
+  /** Writes what `change` makes of the task as it is: no other write of the attempt comes between. */
+  async changeTask(id: string, change: (task: StoredTask | null) => TaskChange): Promise<void> {
+    const document = await this.read(taskName(id));
+    const task = meaning(document, this.taskChanges(id), applyTaskChange);
+    this.writes.push({ module: 'task', id, change: change(task) });
+  }
+
   async flow(flow: string): Promise<StoredCheckpoint | null> {
     const document = await this.read(flowName(flow));
     return meaning(document, this.flowChanges(flow), applyFlowChange);

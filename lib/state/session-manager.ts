@@ -93,7 +93,7 @@ export class SessionManager<T> {
   }
 
   /** @returns whether there was one */
-  delete(sessionId: string): Promise<boolean> {
+  async delete(sessionId: string): Promise<boolean> {
     return this.store().delete(this.address(sessionId));
   }
 

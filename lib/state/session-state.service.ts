@@ -19,9 +19,9 @@ import {
 } from './state-module.js';
 import { type StateModules } from './state-modules.js';
 import { type Findings, StateOperations } from './state-operations.js';
-import { type StateData, type StateOperationResult } from './state-report.js';
+import { type StateData, type StateOperationResult, type StateStoreError } from './state-report.js';
 import { CompactStateRequest, DescribeStateRequest, ResetStateRequest } from './state-request.js';
-import { StateModuleDisabledError } from './state.errors.js';
+import { ConversationNotResetError, StateModuleDisabledError } from './state.errors.js';
 import { type StateCleared } from './state.store.js';
 import { type TaskStates } from './task-states.js';
 import { type ToolState } from './tool-state.js';
@@ -108,19 +108,30 @@ export class SessionStateService {
   /**
    * Clears modules of a session, or with `all: true` of every session (STA-23). Turns that run meanwhile go on; what they were to write to
    * a module that was cleared is left out when they settle.
+   *
+   * If the module `conversation` is not enabled, an existing log stays, and the result has a ConversationNotResetError among its errors (FIX-46).
    */
   async reset(request: ResetStateRequest): Promise<StateOperationResult> {
     const asked = checkInput(ResetStateRequest, request, 'request');
-    const { sessionId, all = false, dryRun = false, stores } = asked;
+    const { sessionId, all = false, dryRun = false } = asked;
     refuse(sessionId === undefined && !all, 'sessionId', 'is missing; all: true is for every session.');
     refuse(sessionId !== undefined && all, 'all', 'is for every session, and there is a sessionId.');
-    if (dryRun) {
-      return this.operations.run('reset', asked, async (name, module) => {
-        if (sessionId === undefined) return {};
-        const found = await this.described(name, module, sessionId, undefined);
-        return { ...found, metadata: { ...found.metadata, wouldClear: found.exists ?? false } };
-      });
-    }
+    const result = await (dryRun ? this.tryReset(asked) : this.cleared(asked));
+    const left = await this.leftLog(asked);
+    return left ? { ...result, errors: [...result.errors, left] } : result;
+  }
+
+  private tryReset(asked: ResetStateRequest): Promise<StateOperationResult> {
+    const { sessionId } = asked;
+    return this.operations.run('reset', asked, async (name, module) => {
+      if (sessionId === undefined) return {};
+      const found = await this.described(name, module, sessionId, undefined);
+      return { ...found, metadata: { ...found.metadata, wouldClear: found.exists ?? false } };
+    });
+  }
+
+  private cleared(asked: ResetStateRequest): Promise<StateOperationResult> {
+    const { sessionId, stores } = asked;
     const clear = lazily(() => this.clear(sessionId, stores));
     return this.operations.run('reset', asked, async (name) => {
       const own = this.parts.modules.ownModule(name);
@@ -189,6 +200,22 @@ export class SessionStateService {
     return { items: shown, ...(next === undefined ? {} : { next }) };
   }
 
+  /** Why a reset is incomplete: it does not touch the conversation log, whose module is not enabled, and there is one. */
+  private async leftLog({ sessionId, stores }: ResetStateRequest): Promise<StateStoreError | null> {
+    const store = 'conversation';
+    if (this.parts.builtIn.conversation || stores?.includes(store) === false) return null;
+    try {
+      const { conversations } = this.parts.stores;
+      const found = await (sessionId === undefined
+        ? conversations.sessions('', 1)
+        : conversations.window(sessionId, 1));
+      if (found.length === 0) return null;
+      throw new ConversationNotResetError();
+    } catch (error) {
+      return this.operations.toStoreError({ operation: 'reset', store, sessionId }, error);
+    }
+  }
+
   /** Of the package's modules, those that are asked for: all at once. */
   private async clear(
     sessionId: string | undefined,
@@ -208,11 +235,18 @@ export class SessionStateService {
 }
 
 /** What a hook has found, and nothing else that it may have given. */
-function countedIn({ exists, itemCount, messageCount, metadata = {} }: Omit<StateDescription, 'data'>): Findings {
+function countedIn({
+  exists,
+  itemCount,
+  messageCount,
+  windowCount,
+  metadata = {},
+}: Omit<StateDescription, 'data'>): Findings {
   return {
     exists,
     ...(itemCount === undefined ? {} : { itemCount }),
     ...(messageCount === undefined ? {} : { messageCount }),
+    ...(windowCount === undefined ? {} : { windowCount }),
     metadata: toJsonObject(metadata, 'metadata'),
   };
 }
@@ -222,7 +256,9 @@ function clearedOf(name: string, { documents, messages }: StateCleared, ofSessio
   const isConversation = name === 'conversation';
   const cleared = isConversation ? messages > 0 : gone > 0;
   return {
-    ...(ofSession ? { exists: cleared, itemCount: 0, ...(isConversation ? { messageCount: 0 } : {}) } : {}),
+    ...(ofSession
+      ? { exists: cleared, itemCount: 0, ...(isConversation ? { messageCount: 0, windowCount: 0 } : {}) }
+      : {}),
     cleared,
     metadata: isConversation ? { messages } : { documents: gone },
   };

@@ -23,6 +23,8 @@ export interface StateDescription {
   readonly exists: boolean;
   readonly itemCount?: number;
   readonly messageCount?: number;
+  /** Messages that windows are cut from; of a module without windows absent. */
+  readonly windowCount?: number;
   /** The page, where one was asked for. Each item passes the `redact` option before anybody sees it. */
   readonly data?: StateData;
   readonly metadata?: JsonObject;
@@ -52,22 +54,37 @@ export interface StateCompaction {
   readonly compacted: boolean;
   readonly itemCount?: number;
   readonly messageCount?: number;
+  /** Messages that windows are cut from; of a module without windows absent. */
+  readonly windowCount?: number;
   readonly metadata?: JsonObject;
+}
+
+/** A hook of a state module. */
+export type StateHook = 'describe' | 'reset' | 'compact' | 'export';
+
+/** One call of a hook. */
+export interface StateHookCall {
+  /** Aborted when the hook exceeds `state.hookTimeoutMs`: its result is dropped, and it must write nothing from then on. */
+  readonly signal: AbortSignal;
 }
 
 /**
  * A part of what is kept per session that can be inspected, cleared and made shorter by itself (STA-07). What a hook throws is told as
- * that module's error; the others are done all the same.
+ * that module's error; the others are done all the same. A hook that exceeds `state.hookTimeoutMs` fails with StateModuleTimeoutError.
  */
 export interface StateModule {
   /** Of a session of which it has nothing as well: `{ exists: false }`. Writes nothing. */
-  describe(sessionId: string, page?: StateDataPage): StateDescription | Promise<StateDescription>;
+  describe(sessionId: string, page?: StateDataPage, call?: StateHookCall): StateDescription | Promise<StateDescription>;
   /** Not called for a dry run. @param sessionId `null`: of every session */
-  reset(sessionId: string | null): StateClearing | Promise<StateClearing>;
+  reset(sessionId: string | null, call?: StateHookCall): StateClearing | Promise<StateClearing>;
   /** Left out: there is nothing to make shorter. */
-  compact?(sessionId: string, options: StateCompactionOptions): StateCompaction | Promise<StateCompaction>;
-  /** Everything, in order, as JSON. Left out: nothing is exported of it. */
-  export?(sessionId: string): AsyncIterable<JsonValue> | Iterable<JsonValue>;
+  compact?(
+    sessionId: string,
+    options: StateCompactionOptions,
+    call?: StateHookCall,
+  ): StateCompaction | Promise<StateCompaction>;
+  /** Everything, in order, as JSON. Left out: nothing is exported of it. The time limit applies to each item. */
+  export?(sessionId: string, call?: StateHookCall): AsyncIterable<JsonValue> | Iterable<JsonValue>;
 }
 
 /** What reads it only. */

@@ -1,6 +1,7 @@
 import { type Type } from '@nestjs/common';
 import { isName, NAME_RULE } from '../common/ids.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { LimitedModule } from './limited-module.js';
 import {
   isStateModule,
   STATE_MODULES,
@@ -10,13 +11,26 @@ import {
 } from './state-module.js';
 import { StateModuleDisabledError } from './state.errors.js';
 
+/** A module of the application. */
+interface OwnModule {
+  readonly type: Type<StateModule>;
+  readonly module: StateModule;
+  readonly limited: LimitedModule;
+}
+
 /** The modules that are enabled in this process: the package's in their order, then the application's as they were registered. */
 export class StateModules {
   private readonly modules = new Map<string, StateInspection>();
-  private readonly own = new Map<string, { readonly type: Type<StateModule>; readonly module: StateModule }>();
+  private readonly own = new Map<string, OwnModule>();
 
-  /** @param builtIn those of the package that are enabled, in their order */
-  constructor(builtIn: ReadonlyMap<string, StateInspection>) {
+  /**
+   * @param builtIn those of the package that are enabled, in their order
+   * @param hookTimeoutMs the limit of a hook of the application's modules
+   */
+  constructor(
+    builtIn: ReadonlyMap<string, StateInspection>,
+    private readonly hookTimeoutMs: number,
+  ) {
     for (const [name, module] of builtIn) this.modules.set(name, module);
   }
 
@@ -32,8 +46,9 @@ export class StateModules {
     if (!isStateModule(module)) return fail('it must have the methods describe() and reset().');
     const known = this.own.get(name);
     if (known && known.module !== module) fail(`another one is named ${JSON.stringify(name)}; names must be unique.`);
-    this.own.set(name, { type, module });
-    this.modules.set(name, module);
+    const limited = new LimitedModule(name, module, this.hookTimeoutMs);
+    this.own.set(name, { type, module, limited });
+    this.modules.set(name, limited);
   }
 
   names(): string[] {
@@ -44,9 +59,9 @@ export class StateModules {
     return this.modules.get(name);
   }
 
-  /** One of the application's. */
+  /** One of the application's, with the time limit of its hooks. */
   ownModule(name: string): StateModule | undefined {
-    return this.own.get(name)?.module;
+    return this.own.get(name)?.limited;
   }
 
   /** @throws StateModuleDisabledError */

@@ -30,7 +30,13 @@ export interface StateStoreReport {
   readonly exists?: boolean;
   /** Messages, entries, tasks, flows; as they are afterwards. */
   readonly itemCount?: number;
+  /** Messages of the log. */
   readonly messageCount?: number;
+  /**
+   * Messages in the current window: what the windows of turns are cut from. These are the leading system message, the summary, and
+   * the messages after it that were not taken back by an orchestrator of this process (FIX-46).
+   */
+  readonly windowCount?: number;
   /** True only when something was there and is gone. */
   readonly cleared: boolean;
   /** True only when something was shortened. */

@@ -1,6 +1,7 @@
 import { Allow, IsBoolean, IsString } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 import { ID_RULE, isId } from '../common/ids.js';
+import { MustBeKeys } from '../common/unset-keys.js';
 import { isTaskState, TASK_STATE_RULE, type TaskState } from './task.js';
 
 /** The longest that anything is kept, in milliseconds: a hundred years. */
@@ -38,6 +39,14 @@ export class ToolSetOptions extends ToolEntryOptions {
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   ifVersion?: number;
+}
+
+/** How an entry of a tool is patched (STA-04, FIX-47). */
+export class ToolPatchOptions extends ToolEntryOptions {
+  /** Keys to remove, at most 1000; the patch must not set them. Keys that do not exist are ignored. Default: none. */
+  @Optional()
+  @MustBeKeys()
+  unset?: readonly string[];
 }
 
 /** Which entries of tools; `limit` is 100 by default. */

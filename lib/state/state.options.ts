@@ -5,7 +5,10 @@ import { STATE_MODULES, type StateModuleName } from './state-module.js';
 
 /** Which state modules there are, and what of them is shown. */
 export class StateOptions {
-  /** Those of the package that are enabled, in any order: `conversation`, `tools`, `task`, `flow`. Default: all of them. */
+  /**
+   * Those of the package that are enabled, in any order: `conversation`, `tools`, `task`, `flow`. Without `conversation` turns write and
+   * read no message log, and compaction and undo are refused (FIX-46). Default: all of them.
+   */
   @Optional()
   @Must(isModules, `must be a list of ${STATE_MODULES.join(', ')}, each at most once.`)
   modules?: readonly StateModuleName[];
@@ -27,6 +30,14 @@ export class StateOptions {
   @Optional()
   @MustBeInteger(1, 16_777_216)
   maxBytes?: number;
+
+  /**
+   * Milliseconds that a hook of a state module of the application may take, for an `export` each item. Then it fails with
+   * StateModuleTimeoutError and its result is dropped. Default 30,000.
+   */
+  @Optional()
+  @MustBeInteger(1, 2_147_483_647)
+  hookTimeoutMs?: number;
 }
 
 function isModules(value: unknown): boolean {

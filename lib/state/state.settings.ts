@@ -1,3 +1,4 @@
+import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type Summarizer } from '../conversation/compaction-policy.js';
 import { type StateRedactor } from './session-state.service.js';
 import { STATE_MODULES, type StateModuleName } from './state-module.js';
@@ -7,13 +8,37 @@ import { type StateOptions } from './state.options.js';
 export interface StateSettings {
   /** In the order in which modules are always named. */
   readonly modules: readonly StateModuleName[];
+  /** Whether turns read and write the conversation log: the module `conversation` is enabled (FIX-46). */
+  readonly logsConversations: boolean;
   readonly redact: StateRedactor | undefined;
   readonly maxBytes: number;
+  readonly hookTimeoutMs: number;
   /** `null`: that of the only orchestrator that has one. */
   readonly summarize: Summarizer | null;
 }
 
+/** @throws SessionsConfigurationError for a summarizer without conversations */
 export function stateSettings(options: StateOptions): StateSettings {
-  const { modules = STATE_MODULES, redact, summarize = null, maxBytes = 262_144 } = options;
-  return { modules: STATE_MODULES.filter((name) => modules.includes(name)), redact, summarize, maxBytes };
+  const { modules = STATE_MODULES, redact, summarize = null, maxBytes = 262_144, hookTimeoutMs = 30_000 } = options;
+  if (summarize) assertConversation(modules, 'SessionsModule: The option state.summarize');
+  return {
+    logsConversations: modules.includes('conversation'),
+    modules: STATE_MODULES.filter((name) => modules.includes(name)),
+    redact,
+    summarize,
+    maxBytes,
+    hookTimeoutMs,
+  };
+}
+
+/**
+ * @param option what needs the conversation log
+ * @throws SessionsConfigurationError when the module `conversation` is not enabled (FIX-46)
+ */
+export function assertConversation(modules: readonly string[], option: string): void {
+  if (modules.includes('conversation')) return;
+  throw new SessionsConfigurationError(
+    `${option} needs the state module conversation, which is not enabled. Enabled are: ${modules.join(', ') || 'none'}. Add ` +
+      'conversation to state.modules, or remove the option.',
+  );
 }

@@ -29,7 +29,11 @@ export interface StateDocument {
   readonly value: JsonValue;
   /** Appended since the value was written, in order. */
   readonly batches: readonly StateBatch[];
-  /** 1 when created, one more with every write and every append; so the value is of `version - batches.length`. */
+  /**
+   * One more with every write and every append, so the value is of `version - batches.length`. A document that is created starts
+   * above every version that was at its address before, also after a delete, an expiry or the end of the session (FIX-40): the
+   * stores of this package start at their clock in microseconds. Always a safe integer.
+   */
   readonly version: number;
   /** ISO-8601. */
   readonly createdAt: string;
@@ -45,7 +49,16 @@ export interface StateAccess {
   readonly ttlMs?: number;
 }
 
-export interface StateWriteOptions extends StateAccess {
+/** Whether a write depends on its session (FIX-41). */
+export interface StateOwnership {
+  /**
+   * Refuses the write unless the session is in the sessions of the same store and has not expired, checked in the same commit.
+   * Default false: only the writes of erased sessions are refused. A turn's settlement does not need it, its fence decides.
+   */
+  readonly requireSession?: boolean;
+}
+
+export interface StateWriteOptions extends StateAccess, StateOwnership {
   /** Writes only over this version; 0 means that there must be none. Left out: whatever is there. */
   readonly ifVersion?: number;
 }
@@ -58,7 +71,7 @@ export interface StateFold {
   readonly value: JsonValue;
 }
 
-export interface StateAppend extends StateAccess {
+export interface StateAppend extends StateAccess, StateOwnership {
   /** Minted by the caller. While a batch with this id is in the document, the append adds nothing and touches nothing. */
   readonly id: string;
   /** None: only an access, which neither adds a batch nor makes a new version. */
@@ -138,11 +151,13 @@ export interface DocumentStore {
   /**
    * Writes the value and drops all batches. Sent again without `ifVersion`, it is another write.
    * @returns what is stored now, or `null` when the version did not match and nothing was written
+   * @throws SessionNotFoundError, SessionStateError: see {@link StateOwnership}; nothing was written then
    */
   set(address: StateAddress, value: JsonValue, options?: StateWriteOptions): Promise<StateDocument | null>;
   /**
    * Adds a batch to the end.
    * @returns what is stored now: without the batch when the version did not match; `null` when there is none and no `initial`
+   * @throws as {@link set}
    */
   append(address: StateAddress, append: StateAppend): Promise<StateDocument | null>;
   /** @returns whether there was a document */

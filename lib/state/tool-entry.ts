@@ -1,6 +1,9 @@
+import { checkInput } from '../common/check-input.js';
 import { mintId } from '../common/ids.js';
-import { isPlainObject, type JsonObject, type JsonValue } from '../common/json.js';
+import { assertWithin, isPlainObject, type JsonObject, type JsonValue, toJsonFields } from '../common/json.js';
+import { assertNotSet } from '../common/unset-keys.js';
 import { namespaceOf } from './module-namespace.js';
+import { ToolPatchOptions } from './state.inputs.js';
 import { type StateAppend, type StateChange, type StateName } from './state.store.js';
 
 /** Where entries of tools are kept, and nothing else may be. */
@@ -25,6 +28,8 @@ export type ToolChange =
   | {
       readonly type: 'patch';
       readonly patch: JsonObject;
+      /** Keys to remove. */
+      readonly unset?: readonly string[];
       /** Of an entry that it makes; left out: it is none. */
       readonly secret?: boolean;
       /** Of an entry that it makes. */
@@ -36,8 +41,33 @@ export type ToolChange =
   | { readonly type: 'increment'; readonly by: number; readonly secret?: boolean; readonly ttlMs?: number }
   | { readonly type: 'delete' };
 
+/** A merge at the first level. */
+export type ToolPatch = ToolChange & { readonly type: 'patch' };
+
 export function toolEntryName(tool: string, key: string): StateName {
   return { namespace: TOOLS_NAMESPACE, scope: tool, key };
+}
+
+/**
+ * The patch that a caller asks for.
+ * @param maxBytes of the patch, and of the entry after it, as JSON
+ * @throws InvalidInputError, StateSerializationError, TooLargeError
+ */
+export function toToolPatch(fields: unknown, options: ToolPatchOptions, maxBytes: number): ToolPatch {
+  const patch = toJsonFields(fields, 'patch');
+  assertWithin(patch, maxBytes, 'The patch');
+  const { unset, ...given } = checkInput(ToolPatchOptions, options, 'options');
+  if (unset === undefined) return { type: 'patch', patch, maxBytes, ...given };
+  assertNotSet(unset, patch, 'options.unset');
+  assertWithin(unset, maxBytes, 'options.unset');
+  return { type: 'patch', patch, maxBytes, ...given, unset: [...unset] };
+}
+
+/** What a patch makes of an object. */
+export function mergedWith(value: Readonly<Record<string, unknown>>, { patch, unset = [] }: ToolPatch): JsonObject {
+  const merged = { ...(value as JsonObject), ...patch };
+  for (const key of unset) delete merged[key];
+  return merged;
 }
 
 /** What a change makes of an entry. Pure. */
@@ -63,14 +93,11 @@ export function toolStateChange(tool: string, key: string, changes: readonly Too
   return { name: toolEntryName(tool, key), append: { id: mintId(), entries, ...lifeAfter(changes) } };
 }
 
-/** A merge at the first level. */
-function patched(
-  stored: StoredToolEntry | null,
-  { patch, maxBytes, secret: secretly = false }: ToolChange & { readonly type: 'patch' },
-): StoredToolEntry | null {
+function patched(stored: StoredToolEntry | null, change: ToolPatch): StoredToolEntry | null {
+  const { maxBytes, secret: secretly = false } = change;
   const { value = {}, secret = secretly } = stored ?? {};
   if (!isPlainObject(value)) return stored;
-  const merged: JsonObject = { ...value, ...patch };
+  const merged = mergedWith(value, change);
   return Buffer.byteLength(JSON.stringify(merged)) <= maxBytes ? { value: merged, secret } : stored;
 }
 

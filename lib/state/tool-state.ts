@@ -1,32 +1,33 @@
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
-import { isPlainObject, type JsonValue, stringifyWithin, toJson, toJsonObject } from '../common/json.js';
+import { isPlainObject, type JsonValue, stringifyWithin, toJson } from '../common/json.js';
 import { InvalidInputError, TooLargeError } from '../common/sessions.error.js';
 import { addressOf, ModuleDocuments, type ModuleValue } from './module-documents.js';
 import { listDocuments, type StatePage } from './state-data.js';
-import { ToolEntryOptions, ToolQuery, ToolSetOptions } from './state.inputs.js';
+import { ToolEntryOptions, type ToolPatchOptions, ToolQuery, ToolSetOptions } from './state.inputs.js';
 import { type StateEntry, type StateName, type StateStore } from './state.store.js';
 import {
   applyToolChange,
+  mergedWith,
   type StoredToolEntry,
   type ToolChange,
   toolEntryName,
+  type ToolPatch,
   TOOLS_NAMESPACE,
   toolStateChange,
+  toToolPatch,
 } from './tool-entry.js';
 import { valueOf } from './module-document.js';
 
 /** Characters of a patch as JSON, from which on it is looked at first what it is for. */
 const LARGE = 4096;
 
-type ToolPatch = ToolChange & { readonly type: 'patch' };
-
 /** What a tool keeps of a session under a key (STA-04). */
 export interface ToolEntry {
   readonly tool: string;
   readonly key: string;
   readonly value: JsonValue;
-  /** 1 when it is made, and more with every change; one that was refused may count as well. */
+  /** More with every change; one that was refused may count as well. An entry that is deleted and created again never has an earlier version. */
   readonly version: number;
   /** Never in a description, an export or a log. */
   readonly secret: boolean;
@@ -80,8 +81,9 @@ export class ToolState {
   }
 
   /**
-   * A merge at the first level, into what is there then. Makes the entry when there is none.
-   * @param options of an entry that it makes; one that is there expires when it did, and is as secret as it was
+   * Merges at the first level, into the entry as it is then, and removes the keys of `unset` (FIX-47). `null` is a value.
+   * Creates the entry when it does not exist.
+   * @param options `ttlMs`, `secret`: of an entry that it makes; one that is there expires when it did, and is as secret as it was
    * @throws InvalidInputError when what is there is no object, TooLargeError when it would get too large: it is as before then;
    * StateSerializationError
    */
@@ -90,14 +92,10 @@ export class ToolState {
     tool: string,
     key: string,
     patch: Readonly<Record<string, unknown>>,
-    options: ToolEntryOptions = {},
+    options: ToolPatchOptions = {},
   ): Promise<ToolEntry> {
-    const { maxBytes } = this;
-    const merged = toJsonObject(patch, 'patch');
-    const text = stringifyWithin(merged, maxBytes, 'The patch');
-    const given = checkInput(ToolEntryOptions, options, 'options');
-    const change = { type: 'patch', patch: merged, maxBytes, ...given } as const;
-    if (text.length > LARGE) await this.assertFits(sessionId, tool, key, change);
+    const change = toToolPatch(patch, options, this.maxBytes);
+    if (JSON.stringify(change).length > LARGE) await this.assertFits(sessionId, tool, key, change);
     const { value, entry } = await this.changed(sessionId, tool, key, change);
     if (entry) return entry;
     throw misfit(value, change);
@@ -163,10 +161,10 @@ export class ToolState {
   }
 }
 
-function misfit(value: JsonValue | undefined, { patch, maxBytes }: ToolPatch): Error {
+function misfit(value: JsonValue | undefined, patch: ToolPatch): Error {
   if (!isPlainObject(value)) return new InvalidInputError('patch', 'does not fit: what is there is no object.');
-  const bytes = Buffer.byteLength(JSON.stringify({ ...value, ...patch }));
-  return new TooLargeError('The merged value', bytes, maxBytes);
+  const bytes = Buffer.byteLength(JSON.stringify(mergedWith(value, patch)));
+  return new TooLargeError('The merged value', bytes, patch.maxBytes);
 }
 
 /** What a document holds as the application sees it; `null`: nothing any more. */

@@ -2,7 +2,7 @@ import { errorType } from '../common/error-trace.js';
 import { type TokenUsage } from '../common/token-usage.js';
 import { type AttemptOutcome } from '../turn/turn-attempt.js';
 import { type AcceptedTurn, type AcceptTurn, type ClaimedTurn } from '../turn/turn.store.js';
-import { type Turn } from '../turn/turn.js';
+import { attemptNumber, type Turn } from '../turn/turn.js';
 import {
   AGENT,
   ATTEMPT_NUMBER,
@@ -47,7 +47,7 @@ export function observeAttempt(
   run: () => Promise<AttemptOutcome>,
 ): Promise<AttemptOutcome> {
   if (!telemetry.isHeard) return run();
-  const { id, sessionId, orchestrator, failures, request } = turn;
+  const { id, sessionId, orchestrator, request } = turn;
   const agent = { [AGENT]: orchestrator };
   const options = {
     name: `invoke_agent ${orchestrator}`,
@@ -57,14 +57,14 @@ export function observeAttempt(
       [OPERATION]: 'invoke_agent',
       [CONVERSATION]: sessionId,
       [TURN]: id,
-      [ATTEMPT_NUMBER]: failures + 1,
+      [ATTEMPT_NUMBER]: attemptNumber(turn),
     },
     parent: request.traceparent ?? null,
   } as const;
   return telemetry.span(options, async (span) => {
     const startedAt = performance.now();
-    // What was parked, or tried before, has stored steps or failures.
-    if (failures === 0 && steps.length === 0)
+    // What was parked, or tried before, has stored steps or failures or losses.
+    if (attemptNumber(turn) === 1 && steps.length === 0)
       telemetry.record('agent_sessions.lane.wait.duration', secondsWaited(turn), agent);
     const outcome = await run();
     const { name, error } = endOf(outcome);

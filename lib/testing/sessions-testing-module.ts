@@ -8,7 +8,8 @@ import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { type SessionsAdapter } from '../sessions.adapter.js';
 import { SessionsModule } from '../sessions.module.js';
-import { SESSIONS_ADAPTER } from '../sessions.tokens.js';
+import { type SessionsSettings } from '../sessions.settings.js';
+import { SESSIONS_ADAPTER, SESSIONS_SETTINGS } from '../sessions.tokens.js';
 import { LaneReconciler } from '../turn/lane-reconciler.service.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type Conversation } from './conversation.js';
@@ -57,7 +58,10 @@ export class SessionsTestingModule implements AsyncDisposable {
       controllers,
       providers,
     });
-    builder.overrideProvider(OrchestratorRegistry).useValue(new StandInRegistry(orchestrators));
+    builder.overrideProvider(OrchestratorRegistry).useFactory({
+      inject: [SESSIONS_SETTINGS],
+      factory: ({ state }: SessionsSettings) => new StandInRegistry(orchestrators, state.modules),
+    });
     override?.(builder);
 
     const module = await builder.compile();

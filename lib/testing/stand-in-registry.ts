@@ -7,9 +7,12 @@ import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 export class StandInRegistry extends OrchestratorRegistry {
   private readonly standIns = new OrchestratorRegistry();
 
-  /** @throws SessionsConfigurationError when two of them have the same name */
-  constructor(orchestrators: readonly OrchestratorRef[]) {
-    super();
+  /**
+   * @param modules the state modules of the package that are enabled
+   * @throws SessionsConfigurationError when two of them have the same name
+   */
+  constructor(orchestrators: readonly OrchestratorRef[], modules: readonly string[]) {
+    super(modules);
     const definitions: readonly unknown[] = orchestrators;
     definitions.filter(isOrchestratorDefinition).forEach((definition) => this.standIns.register(definition));
   }

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { setImmediate as nextTask } from 'node:timers/promises';
 import { InProcessQueue } from '../queue/in-process/in-process-queue.js';
 import { waitingSessions } from '../turn/running-turn.js';
-import { type TurnQueue } from '../turn/turn-queue.js';
+import { type TurnQueue, type LaneVisit } from '../turn/turn-queue.js';
 
 /** Real milliseconds for which a visit is waited for: a handler that waits for the test itself must not stop the clock. */
 const PATIENCE_MS = 2000;
@@ -43,12 +43,12 @@ export class TestQueue implements TurnQueue {
     await this.inner.ring(sessionId);
   }
 
-  process(handler: (sessionId: string) => Promise<void>): Promise<void> {
-    return this.inner.process(async (sessionId) => {
+  process(handler: LaneVisit): Promise<void> {
+    return this.inner.process(async (sessionId, slot) => {
       const visit: Visit = { sessionId, outstayed: false };
       this.rung.delete(sessionId);
       this.visits.add(visit);
-      await handler(sessionId).finally(() => {
+      await handler(sessionId, slot).finally(() => {
         this.visits.delete(visit);
         this.events.emit('visited');
       });

@@ -8,7 +8,7 @@ import { transportOf } from './transport-of.js';
 export interface Principal {
   readonly userId: string;
   readonly workspaceId?: string;
-  /** What it may do besides using its own sessions, for example `state.reset`. Default: nothing. */
+  /** What it may do besides using its own sessions, for example `state.reset` or `state.*`. Default: nothing. */
   readonly capabilities?: readonly string[];
 }
 

@@ -6,22 +6,22 @@ import { type RecordUse, takeUse } from './admitted-use.js';
 import { handlerName } from './handler-name.js';
 
 /**
- * Records what came of a handler with `@RequireTool()`, which brings it along, before the answer goes out: whoever has the answer
- * finds the plan moved on. Of a handler that streams, the first value says that it succeeded.
+ * Admits the use of a handler with `@RequireTool()` before the handler runs (FIX-21), and records its outcome before the answer is
+ * sent. A handler that streams has succeeded with its first value. `@RequireTool()` adds this interceptor.
  */
 @Injectable()
 export class ToolUseInterceptor implements NestInterceptor {
   private readonly logger = new Logger(ToolUseInterceptor.name);
 
-  /** @throws SessionsConfigurationError when nobody asked the plan */
-  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const record = takeUse(context);
-    if (!record) {
+  /** @throws ToolNotAllowedError; SessionsConfigurationError for a handler without ToolGuard */
+  async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    const admit = takeUse(context);
+    if (!admit) {
       throw new SessionsConfigurationError(
-        `${handlerName(context)} requires a tool, and nobody has asked the plan whether it is allowed: ` +
-          'add @UseGuards(SessionGuard, ToolGuard) to it.',
+        `${handlerName(context)} requires a tool, and ToolGuard has not run. Add @UseGuards(SessionGuard, ToolGuard) to it.`,
       );
     }
+    const record = await admit();
     return next.handle().pipe(
       materialize(),
       concatMap(async (said, at) => {
@@ -33,8 +33,11 @@ export class ToolUseInterceptor implements NestInterceptor {
   }
 
   private async record(record: RecordUse, { kind }: ObservableNotification<unknown>): Promise<void> {
-    if (kind !== 'E') return record('succeeded');
-    // What the handler threw matters more to the client.
+    if (kind !== 'E') {
+      await record('succeeded');
+      return;
+    }
+    // The client receives the handler's error, which matters more.
     await record('failed').catch((error: unknown) => this.logger.error(traceOf(error)));
   }
 }

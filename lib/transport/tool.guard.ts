@@ -2,16 +2,14 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { OrchestrationService } from '../orchestration/orchestration.service.js';
-import { admitUse } from './admitted-use.js';
+import { wantUse } from './admitted-use.js';
 import { requiredSession } from './carried-session.js';
 import { handlerName } from './handler-name.js';
 import { ToolRequirement } from './tool.decorators.js';
 
 /**
- * Lets a request to a handler with `@RequireTool()` through only when the plan of its session allows the tool now; else 403, as
- * the plan's `onViolation` says (NST-14). Comes after `SessionGuard`: `@UseGuards(SessionGuard, ToolGuard)`. Other handlers pass.
- *
- * It reserves nothing: of two requests at the same time both may pass. In turns that cannot be, see `turn.tools`.
+ * Finds the session and the plan for handlers with `@RequireTool()` (NST-14), whose interceptor then admits the use. Handlers
+ * without it are ignored. Place it after `SessionGuard`: `@UseGuards(SessionGuard, ToolGuard)`.
  */
 @Injectable()
 export class ToolGuard implements CanActivate {
@@ -20,7 +18,7 @@ export class ToolGuard implements CanActivate {
     private readonly reflector: Reflector,
   ) {}
 
-  async canActivate(context: ExecutionContext): Promise<boolean> {
+  canActivate(context: ExecutionContext): boolean {
     const required = this.reflector.getAllAndOverride(ToolRequirement, [context.getHandler(), context.getClass()]);
     if (!required) return true;
     const { tool, agent, record = true } = required;
@@ -32,9 +30,13 @@ export class ToolGuard implements CanActivate {
           'agent with SessionsModule.forFeature([...]).',
       );
     }
-    await orchestration.assertToolAllowed(session.id, tool);
-    admitUse(context, async (outcome) => {
-      if (record) await orchestration.processToolUsage(session.id, tool, { outcome });
+    wantUse(context, async () => {
+      if (record) {
+        const use = await orchestration.admitTool(session.id, tool);
+        return (outcome) => use.record(outcome);
+      }
+      await orchestration.assertToolAllowed(session.id, tool);
+      return () => Promise.resolve();
     });
     return true;
   }

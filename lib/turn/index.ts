@@ -2,11 +2,20 @@ export { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
 export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery, workerOf } from './lane.js';
 export { type LaneCounts, LaneService } from './lane.service.js';
 export { type TurnEventBatch, type TurnEventLog } from './turn-event-log.js';
+export { type EventResponse } from './turn-event-pace.js';
 export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './turn-event.js';
-export { type TurnQueue, type VisitPlace } from './turn-queue.js';
+export { type TurnQueue, type LaneVisit, type VisitPlace, type VisitSlot } from './turn-queue.js';
 export { type RecoveryCounts } from './turn-recovery.js';
 export { type TurnEnd, type TurnResult } from './turn-result.js';
-export { type StepKey, type StoredStep, type WaitResult } from './turn-step.js';
+export {
+  stepId,
+  type StepKey,
+  stepKeyOf,
+  type StepKind,
+  stepText,
+  type StoredStep,
+  type WaitResult,
+} from './turn-step.js';
 export { type StopReason, TurnStoppedError } from './turn-stopped.error.js';
 export { type TurnStream } from './turn-stream.js';
 export * from './turn.errors.js';
@@ -26,5 +35,6 @@ export {
 export { BackoffOptions, RetryOptions, TurnEventsOptions, TurnsOptions } from './turn.options.js';
 export { type CommandOptions, TurnService } from './turn.service.js';
 export * from './turn.store.js';
+export { type SpentTokens, type TurnSpending } from './turn-usage.js';
 export { interruptedMessages } from './user-message.js';
 export { writtenNamespaces } from './written-namespaces.js';

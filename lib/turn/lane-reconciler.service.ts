@@ -19,9 +19,10 @@ export class LaneReconciler {
 
   constructor(private readonly runtime: TurnRuntime) {}
 
+  /** What the lanes were offered to before may be gone with its process, so those that wait longest are offered first (FIX-16). */
   async start(): Promise<void> {
     let offered = 0;
-    this.running = this.reconcile((lanes) => {
+    this.running = this.reconcile(true, (lanes) => {
       offered += lanes;
     });
     await this.running;
@@ -39,12 +40,13 @@ export class LaneReconciler {
   /**
    * One look. A process whose queue does not answer leaves the lanes to others: what it is given by the ledger, they are not
    * given for a while.
+   * @param includeOffered see `TurnLedger.due`
    * @returns how many lanes were rung
    */
-  async ringDue(): Promise<number> {
+  async ringDue(includeOffered = false): Promise<number> {
     const { ledger, bell, recovery } = this.runtime;
     if (!(await bell.isHeard())) return 0;
-    const due = await ledger.due(BATCH);
+    const due = await ledger.due(BATCH, includeOffered);
     // All at once: while one after the other is rung on a slow queue, nobody would look for the next lost worker.
     await Promise.all(
       due.map(async (sessionId) => {
@@ -56,10 +58,10 @@ export class LaneReconciler {
   }
 
   /** @param tell is told how many lanes were rung, batch by batch */
-  private async reconcile(tell: (lanes: number) => void = () => undefined): Promise<void> {
+  private async reconcile(isStart = false, tell: (lanes: number) => void = () => undefined): Promise<void> {
     try {
-      for (;;) {
-        const lanes = await this.ringDue();
+      for (let includeOffered = isStart; ; includeOffered = false) {
+        const lanes = await this.ringDue(includeOffered);
         tell(lanes);
         // A full batch may leave some behind: after an outage, or when all lanes go on again.
         if (lanes < BATCH || this.stopped) break;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkInput } from '../common/check-input.js';
 import { assertId } from '../common/ids.js';
-import { isPlainObject } from '../common/json.js';
+import { isFields } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { SessionNotFoundError } from '../session/session.errors.js';
 import { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
@@ -153,7 +153,7 @@ export class LaneService {
 
 /** @returns the session, or `null` for all; never more than was asked for */
 function sessionOf(scope: unknown): string | null {
-  if (isPlainObject(scope) && Object.keys(scope).length === 1) {
+  if (isFields(scope) && Object.keys(scope).length === 1) {
     if (scope.all === true) return null;
     if ('sessionId' in scope) {
       assertId(scope.sessionId, 'scope.sessionId');

@@ -11,7 +11,16 @@ export const LANE_MODES: readonly LaneMode[] = ['open', 'paused', 'draining'];
 /** The first open turn of a lane: the one that runs, waits for a signal, or is next. */
 export interface LaneHead extends Pick<
   Turn,
-  'id' | 'orchestrator' | 'status' | 'failures' | 'cancelMode' | 'waitingFor' | 'acceptedAt' | 'startedAt' | 'dueAt'
+  | 'id'
+  | 'orchestrator'
+  | 'status'
+  | 'failures'
+  | 'lost'
+  | 'cancelMode'
+  | 'waitingFor'
+  | 'acceptedAt'
+  | 'startedAt'
+  | 'dueAt'
 > {
   /** Who runs it: the worker's host, process id and a random part. */
   readonly worker?: string;

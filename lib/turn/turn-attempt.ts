@@ -1,17 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
+import { assertWithin } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { StateResetError } from '../state/state.errors.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { withoutWritesTo } from './written-namespaces.js';
 import { toErrorRecord } from './turn-error-record.js';
+import { HandedPromises } from './handed-promises.js';
+import { type HandlerWaits } from './handler-waits.js';
 import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from './turn.errors.js';
 import { ATTEMPT, type NewTurnEvent } from './turn-event.js';
 import { TurnEventWriter } from './turn-event-writer.js';
-import { type AttemptAccount, Parked, type TurnControl } from './turn-runner.js';
+import { type AttemptAccount, Parked, type TurnControl, type TurnMeter } from './turn-runner.js';
 import { type StoredStep } from './turn-step.js';
+import { type TurnSpending } from './turn-usage.js';
 import { type TurnSettings } from './turn.settings.js';
 import { TurnStoppedError } from './turn-stopped.error.js';
 import { type TurnRuntime } from './turn-runtime.js';
@@ -22,7 +26,7 @@ import {
   type TurnSettlement,
   type TurnWait,
 } from './turn.store.js';
-import { type CancelMode, type Turn, type TurnErrorRecord } from './turn.js';
+import { attemptNumber, type CancelMode, type Turn, type TurnErrorRecord } from './turn.js';
 import { type RunningTurn, runningTurn } from './running-turn.js';
 import { compareVersions } from './compare-versions.js';
 import { interruptedMessages } from './user-message.js';
@@ -78,30 +82,45 @@ export class TurnAttempt implements TurnControl {
   private limitAt = Infinity;
   private limit: NodeJS.Timeout | undefined;
   private leaseEnd: number;
+  /** Under way for steps that found the lease ended. */
+  private renewing: Promise<void> | null = null;
   private over = false;
   private writer: TurnEventWriter | null = null;
   private readonly settledListeners: ((turn: Turn) => void)[] = [];
   private account: ((status: 'failed' | 'cancelled') => AttemptAccount) | null = null;
+  private meter: TurnMeter | null = null;
+  /** A step that is being stored records tokens. */
+  private isRecording = false;
   /** What the attempt had to show for itself when it was cancelled. */
   private stopped: AttemptAccount | undefined;
   private readonly running: RunningTurn;
+  private readonly promises: HandedPromises;
   /** Whether it is for this process to run; else it is put back for others. */
   readonly isKnown: boolean;
 
-  /** @param claimSentAt when the claim was sent, by `performance.now()`: the lease ran from then at the latest */
+  /**
+   * @param claimSentAt when the claim was sent, by `performance.now()`: the lease ran from then at the latest
+   * @param waits those of the handler
+   */
   constructor(
     private readonly claimed: ClaimedTurn,
     private readonly runtime: TurnRuntime,
     claimSentAt: number,
+    private readonly waits: HandlerWaits,
   ) {
     this.leaseEnd = claimSentAt + runtime.settings.leaseMs;
     const { sessionId, request } = claimed.turn;
-    this.running = { waitingSessions: [sessionId, ...(request.callers ?? [])] };
+    this.promises = new HandedPromises(claimed.turn.id);
+    this.running = { waitingSessions: [sessionId, ...(request.callers ?? [])], waits, promises: this.promises };
     this.isKnown = this.canRun();
   }
 
-  /** @param next asks for the lane's next turn in the commit that settles this one */
+  /** @param next asks for the lane's next turn in the commit that settles this one; not asked without a slot to run it in */
   async run(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
+    return this.runOnce(() => (this.waits.isReleased ? undefined : next()));
+  }
+
+  private async runOnce(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     const { hold, turn } = this.claimed;
     if (!this.isKnown) {
       // Another process may know it: nothing is counted, and the lane is offered again in a while.
@@ -161,8 +180,32 @@ export class TurnAttempt implements TurnControl {
     return this.runtime.telemetry;
   }
 
-  saveStep(step: StoredStep): Promise<StoredStep> {
-    return this.whileLeased(() => this.runtime.ledger.saveStep(this.claimed.hold, step));
+  hand<T>(call: string, promise: Promise<T>): Promise<T> {
+    return this.promises.hand(call, promise);
+  }
+
+  ensureLease(): Promise<void> | undefined {
+    return performance.now() < this.leaseEnd ? undefined : (this.renewing ??= this.renewEnded());
+  }
+
+  get maxReplyBytes(): number {
+    return this.runtime.settings.maxReplyBytes;
+  }
+
+  async saveStep(step: StoredStep, before?: StoredStep): Promise<StoredStep> {
+    const { kind, name, value } = step;
+    // The parts of an iteration have limits of their own.
+    if (kind !== 'iteration') assertWithin(value, this.runtime.settings.maxStepBytes, `The result of ${kind} ${name}`);
+    const { ledger } = this.runtime;
+    const { hold } = this.claimed;
+    // One write at a time: two that arrive in another order than they were sent would leave the smaller number.
+    if (this.isRecording || !this.meter?.read()) return this.whileLeased(() => ledger.saveStep(hold, step, before));
+    this.isRecording = true;
+    try {
+      return await this.recording((spending) => ledger.saveStep(hold, step, before, spending));
+    } finally {
+      this.isRecording = false;
+    }
   }
 
   onSettled(listener: (turn: Turn) => void): void {
@@ -171,6 +214,10 @@ export class TurnAttempt implements TurnControl {
 
   onUnfinished(account: (status: 'failed' | 'cancelled') => AttemptAccount): void {
     this.account = account;
+  }
+
+  onSpending(meter: TurnMeter): void {
+    this.meter = meter;
   }
 
   emit(event: NewTurnEvent): Promise<void> {
@@ -210,7 +257,17 @@ export class TurnAttempt implements TurnControl {
       // Stopped before it began.
       if (this.stop) throw new TurnStoppedError(this.stop.why);
       const run = (): Promise<TurnSettlement | Parked> => this.runtime.runner.run(this.claimed, this);
-      runningTurn.run(this.running, run).then(resolve, reject);
+      // Two callbacks, not `finally`, which would make three promises more for each turn.
+      runningTurn.run(this.running, run).then(
+        (result) => {
+          this.running.promises = null;
+          resolve(result);
+        },
+        (error: Error) => {
+          this.running.promises = null;
+          reject(error);
+        },
+      );
     });
   }
 
@@ -234,7 +291,10 @@ export class TurnAttempt implements TurnControl {
       return { type: 'settled', settled: await this.settle(this.failed(record), next()), error };
     }
     const retryInMs = backoffMs(this.runtime.settings.retry, failures);
-    const back = await this.whileLeased(() => this.runtime.ledger.retry(hold, { error: record, delayMs: retryInMs }));
+    const failure = { error: record, delayMs: retryInMs };
+    const back = await this.recording((spending) =>
+      this.runtime.ledger.retry(hold, spending ? { ...failure, spending } : failure),
+    );
     // Cancelled a moment ago, it has ended instead, and its lane goes on.
     if (back.status !== 'queued') return { type: 'returned', why: 'cancelled', ringAfterMs: 0 };
     return { type: 'failed', error, retryInMs };
@@ -245,8 +305,12 @@ export class TurnAttempt implements TurnControl {
     const { ledger } = this.runtime;
     const { hold } = this.claimed;
     try {
-      const { turn, received } = await this.whileLeased(() => ledger.wait(hold, wait));
+      // Without the answer of an early signal: then the release records them.
+      const spending = this.meter?.read();
+      const parking = spending ? { ...wait, spending } : wait;
+      const { turn, received } = await this.whileLeased(() => ledger.wait(hold, parking));
       if (received) await this.giveBack(0);
+      else if (spending) this.meter?.recorded(spending);
       return { type: 'returned', why: 'waiting', ringAfterMs: turn.status === 'waiting' ? null : 0 };
     } finally {
       // What the handler left running has nothing to write for any more.
@@ -256,7 +320,7 @@ export class TurnAttempt implements TurnControl {
 
   private async storeEvents(number: number, events: readonly NewTurnEvent[], ttlMs: number): Promise<void> {
     const { hold, turn } = this.claimed;
-    const restart = { type: ATTEMPT, data: { attempt: turn.failures + 1 } };
+    const restart = { type: ATTEMPT, data: { attempt: attemptNumber(turn) } };
     try {
       const batch = { number, events, restart };
       const last = await this.whileLeased(() => this.runtime.events.append(hold, batch, ttlMs));
@@ -272,7 +336,8 @@ export class TurnAttempt implements TurnControl {
   /** What belongs to state that was reset since the turn began is left out. */
   private async settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
     const { hold } = this.claimed;
-    for (let rest = settlement; ;) {
+    const { sessionTtlMs } = this.runtime.settings;
+    for (let rest: TurnSettlement = { ...settlement, sessionTtlMs }; ;) {
       try {
         const settled = await this.whileLeased(() => this.runtime.ledger.settle(hold, rest, next));
         for (const listener of this.settledListeners) this.tell(listener, settled.turn);
@@ -296,20 +361,47 @@ export class TurnAttempt implements TurnControl {
   private failed(error: TurnErrorRecord): TurnSettlement {
     const account = this.account?.('failed');
     const report = account ? { report: account.report } : {};
-    return { status: 'failed', error, ...report, messages: [], keepCheckpoints: 'all' };
+    return { status: 'failed', error, ...report, ...this.spent(), messages: [], keepCheckpoints: 'all' };
   }
 
   /** An interrupted turn keeps the user's message and what was complete; the others keep nothing. */
   private cancelled(mode: CancelMode): TurnSettlement {
     const account = this.stopped;
-    const messages = mode === 'interrupt' ? (account?.messages ?? interruptedMessages(this.claimed.turn)) : [];
+    const stays = mode === 'interrupt' && this.runtime.settings.logsConversations;
+    const messages = stays ? (account?.messages ?? interruptedMessages(this.claimed.turn)) : [];
     const report = account ? { report: account.report } : {};
-    return { status: 'cancelled', ...report, messages, keepCheckpoints: 'all' };
+    return { status: 'cancelled', ...report, ...this.spent(), messages, keepCheckpoints: 'all' };
+  }
+
+  /** Makes a store call that records the tokens which are not recorded yet. */
+  private async recording<T>(call: (spending?: TurnSpending) => Promise<T>): Promise<T> {
+    const spending = this.meter?.read() ?? undefined;
+    const result = await this.whileLeased(() => call(spending));
+    if (spending) this.meter?.recorded(spending);
+    return result;
+  }
+
+  /** The same tokens, as a settlement has them. */
+  private spent(): Pick<TurnSettlement, 'usage' | 'stateChanges'> {
+    const spending = this.meter?.read();
+    if (!spending) return {};
+    this.onSettled(() => this.meter?.recorded(spending));
+    // No attempt follows that could repeat them.
+    const { places: _, ...usage } = spending.usage;
+    const { change } = spending;
+    return change ? { usage, stateChanges: [change] } : { usage };
   }
 
   /** Nothing is rung: the reconciler of whoever can run the turn finds it, and this process cannot. */
   private async giveBack(delayMs: number): Promise<void> {
-    await this.whileLeased(() => this.runtime.ledger.release(this.claimed.hold, delayMs));
+    await this.recording((spending) => this.runtime.ledger.release(this.claimed.hold, delayMs, spending));
+  }
+
+  /** @throws the reason of the abort when another worker has the turn, or the store does not answer */
+  private async renewEnded(): Promise<void> {
+    await this.renew();
+    this.renewing = null;
+    this.controller.signal.throwIfAborted();
   }
 
   private async renew(): Promise<void> {
@@ -327,6 +419,9 @@ export class TurnAttempt implements TurnControl {
   private end(): void {
     this.over = true;
     this.running.waitingSessions = [];
+    this.running.waits = null;
+    this.waits.close();
+    this.promises.end();
   }
 
   private abort(stop: Stop): void {

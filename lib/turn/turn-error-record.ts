@@ -3,6 +3,10 @@ import { SessionsError } from '../common/sessions.error.js';
 import { type TurnErrorRecord } from './turn.js';
 
 const MAX_MESSAGE = 2000;
+/** Of names and codes. */
+const MAX_NAME = 256;
+
+const MAX_STRINGS = 256;
 
 /** Whatever a handler threw, as it is stored with the turn: no stack, and not without bound. */
 export function toErrorRecord(error: unknown): TurnErrorRecord {
@@ -12,9 +16,9 @@ export function toErrorRecord(error: unknown): TurnErrorRecord {
   // Not instanceof Error: errors of another realm and of some clients are none. Their fields may be anything.
   const { name, message, code } = error as Record<string, unknown>;
   return {
-    name: typeof name === 'string' ? name : 'Error',
+    name: typeof name === 'string' ? clip(name, MAX_NAME) : 'Error',
     message: clip(typeof message === 'string' ? message : 'Thrown: object'),
-    ...(typeof code === 'string' ? { code } : {}),
+    ...(typeof code === 'string' ? { code: clip(code, MAX_NAME) } : {}),
     ...(error instanceof SessionsError ? { details: fieldsOf(error) } : {}),
   };
 }
@@ -24,7 +28,9 @@ function fieldsOf(error: SessionsError): JsonObject {
   const fields: Record<string, JsonValue> = {};
   for (const [key, value] of Object.entries(error) as [string, unknown][]) {
     if (key === 'name' || key === 'code') continue;
-    if (typeof value === 'string' || typeof value === 'number' || isStrings(value)) fields[key] = value;
+    if (typeof value === 'string') fields[key] = clip(value);
+    else if (typeof value === 'number') fields[key] = value;
+    else if (isStrings(value)) fields[key] = value.slice(0, MAX_STRINGS).map((item) => clip(item));
   }
   return fields;
 }
@@ -33,6 +39,6 @@ function isStrings(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
-function clip(text: string): string {
-  return text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE)}...` : text;
+function clip(text: string, length = MAX_MESSAGE): string {
+  return text.length > length ? `${text.slice(0, length)}...` : text;
 }

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { deepFreeze } from '../common/json.js';
+import { deepFreeze, type JsonObject } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
 import { type OutsideRequests, outsideRequests } from '../common/outside-requests.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
@@ -30,6 +30,8 @@ export interface EventPlace {
   readonly readFailure: FailureReader;
   /** Whether the turn's session is over. */
   readonly isSessionOver: (turn: Turn) => Promise<boolean>;
+  /** When the lifetime of the turn's session ends, in milliseconds by this process's clock; Infinity: never. */
+  readonly sessionEndsAt: (turn: Turn) => Promise<number>;
 }
 
 /**
@@ -41,7 +43,7 @@ export class TurnEventFeed {
   end: TurnEvent | null = null;
   /** Nothing more comes: the turn is over or gone, or the process stops. */
   isOver = false;
-  /** Nobody is given any more of it, stored or not: the turn is gone, or its session was revoked (NST-18). */
+  /** Nobody is given any more of it, stored or not: the turn is gone, its session was revoked (NST-18) or has outlived its lifetime. */
   isCut = false;
   /** Resolves when the feed knows where the log ends. @throws TurnNotFoundError, StoreUnavailableError */
   readonly ready: Promise<void>;
@@ -52,6 +54,7 @@ export class TurnEventFeed {
   private tailBytes = 0;
   private status: TurnStatus = 'queued';
   private ledgerDueAt = 0;
+  private sessionEndsAt = Infinity;
   /** Stored events came from this process since the last look. */
   private wasTold = false;
   private readonly waiting = new Set<() => void>();
@@ -124,9 +127,11 @@ export class TurnEventFeed {
     if (!turn) throw new TurnNotFoundError(this.turnId);
     // After the turn: of one that is over, this is then the last event of all.
     this.last = await this.place.log.last(this.turnId);
+    this.sessionEndsAt = await this.place.sessionEndsAt(turn);
     this.begun = true;
     if (await this.isRevoked(turn)) this.cut();
     else this.note(turn);
+    this.cutAtSessionEnd();
   }
 
   private async follow(): Promise<void> {
@@ -167,6 +172,12 @@ export class TurnEventFeed {
     if (turn || !this.wasTold) await this.readOn();
     this.wasTold = false;
     if (turn) this.note(turn);
+    this.cutAtSessionEnd();
+  }
+
+  /** The events of a turn that is over stay readable. */
+  private cutAtSessionEnd(): void {
+    if (!this.isOver && Date.now() > this.sessionEndsAt) this.cut();
   }
 
   /** `undefined`: not yet. */
@@ -195,8 +206,8 @@ export class TurnEventFeed {
   private note(turn: Turn): void {
     this.status = turn.status;
     if (isTerminal(turn.status)) {
-      const end = toTurnEnd(turn, this.place.readFailure);
-      this.finish({ offset: this.last + 1, type: SETTLED, data: { ...end } });
+      const end = toTurnEnd(turn, this.place.readFailure) as object as JsonObject;
+      this.finish({ offset: this.last + 1, type: SETTLED, data: end });
     }
   }
 

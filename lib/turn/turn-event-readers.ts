@@ -1,4 +1,4 @@
-import { setImmediate as nextTask, setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Observable } from 'rxjs';
 import { traceOf } from '../common/error-trace.js';
@@ -10,6 +10,7 @@ import { type StoredEvents } from './stored-events.js';
 import { type TurnEvent, type TurnEventMessage } from './turn-event.js';
 import { type EventPlace, PAGE, TurnEventFeed } from './turn-event-feed.js';
 import { messageOf } from './turn-event-message.js';
+import { type EventResponse, TurnEventPace } from './turn-event-pace.js';
 import { TurnEventsEndedError, TurnNotFoundError } from './turn.errors.js';
 import { type TurnHints } from './turn.store.js';
 import { isTerminal } from './turn.js';
@@ -18,8 +19,8 @@ import { isTerminal } from './turn.js';
 const HEARTBEAT_MS = 15_000;
 /** Before a page is asked for again, while the store is away. */
 const RETRY_MS = 200;
-/** After so many characters connections get the time to send them: an Observable is not told when it must wait. */
-const BURST = 65_536;
+/** Characters of a page of the log that a reader keeps; it reads the rest again. */
+const PAGE_LENGTH = 131_072;
 
 export interface EventSources extends EventPlace {
   readonly hints: TurnHints;
@@ -40,13 +41,15 @@ export class TurnEventReaders {
   private readonly feeds = new Map<string, OpenFeed>();
   private unsubscribe: (() => void) | null = null;
   private closed = false;
+  /** Ends the waiting of streams whose clients do not read: on shutdown they end without the rest. */
+  private readonly streams = new Set<AbortController>();
   /** Neither hints nor looks for news belong to the request that happened to read first. */
   private readonly outsideRequests = outsideRequests();
 
   constructor(private readonly sources: EventSources) {}
 
-  /** In pages, as fast as they are asked for. */
-  async *pages(turnId: string, after: number, signal: AbortSignal): AsyncGenerator<readonly TurnEvent[], void> {
+  /** Yields events as fast as they are asked for. */
+  async *events(turnId: string, after: number, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
     if (this.closed) return;
     const open = this.join(turnId);
     const { feed } = open;
@@ -57,14 +60,17 @@ export class TurnEventReaders {
         const page = feed.after(offset) ?? (await this.read(turnId, offset, signal));
         // It has not seen what comes before the end.
         if (!page) return;
-        if (page.length > 0) {
-          offset = page[page.length - 1].offset;
-          yield page;
-        } else if (feed.isOver) {
-          if (feed.end && offset < feed.end.offset) yield [feed.end];
+        for (const event of page) {
+          // Checked for each event: the reader may have stopped in the middle of a page.
+          if (signal.aborted || feed.isCut) return;
+          offset = event.offset;
+          yield event;
+        }
+        if (page.length > 0) continue;
+        if (!feed.isOver) await feed.news(signal);
+        else {
+          if (feed.end && offset < feed.end.offset) yield feed.end;
           return;
-        } else {
-          await feed.news(signal);
         }
       }
     } finally {
@@ -73,17 +79,15 @@ export class TurnEventReaders {
     }
   }
 
-  async *events(turnId: string, after: number, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
-    for await (const page of this.pages(turnId, after, signal)) {
-      for (const event of page) {
-        if (signal.aborted) return;
-        yield event;
-      }
-    }
-  }
-
-  /** @throws TurnNotFoundError; TurnEventsEndedError when nothing comes after this offset, the terminal event's or a later one */
-  async messages(turnId: string, after: number): Promise<Observable<TurnEventMessage>> {
+  /**
+   * Returns a stream that pauses while its client does not read (FIX-50).
+   * @throws TurnNotFoundError; TurnEventsEndedError when nothing comes after this offset, the terminal event's or a later one
+   */
+  async messages(
+    turnId: string,
+    after: number,
+    response?: EventResponse | { readonly raw: EventResponse },
+  ): Promise<Observable<TurnEventMessage>> {
     const turn = await this.sources.ledger.get(turnId);
     if (!turn) throw new TurnNotFoundError(turnId);
     // After the turn: of one that is over, this is the last event of all.
@@ -92,18 +96,18 @@ export class TurnEventReaders {
     }
     return new Observable((subscriber) => {
       const leaving = new AbortController();
+      const waiting = new AbortController();
+      this.streams.add(waiting);
+      const pace = TurnEventPace.of(response);
       let last = after;
-      const heartbeat = setInterval(() => subscriber.next({ id: String(last), comment: '' }), HEARTBEAT_MS);
+      const heartbeat = setInterval(() => {
+        if (!pace.isFull) subscriber.next({ id: String(last), comment: '' });
+      }, HEARTBEAT_MS);
       const send = async (): Promise<void> => {
-        let burst = 0;
         for await (const event of this.events(turnId, after, leaving.signal)) {
           last = event.offset;
-          const message = messageOf(event);
-          subscriber.next(message);
-          burst += message.data?.length ?? 0;
-          if (burst < BURST) continue;
-          burst = 0;
-          await nextTask();
+          subscriber.next(pace.send(messageOf(event)));
+          if (pace.isDue && !(await pace.pass(waiting.signal))) return;
         }
       };
       send().then(
@@ -122,6 +126,8 @@ export class TurnEventReaders {
       return () => {
         clearInterval(heartbeat);
         leaving.abort();
+        waiting.abort();
+        this.streams.delete(waiting);
       };
     });
   }
@@ -129,6 +135,7 @@ export class TurnEventReaders {
   /** Ends every stream, of turns that are not over without a terminal event. */
   async close(): Promise<void> {
     this.closed = true;
+    for (const waiting of this.streams) waiting.abort();
     await Promise.all([...this.feeds.values()].map(({ feed }) => feed.close()));
   }
 
@@ -136,7 +143,7 @@ export class TurnEventReaders {
   private async read(turnId: string, after: number, signal: AbortSignal): Promise<readonly TurnEvent[] | null> {
     for (;;) {
       try {
-        return await this.sources.log.read(turnId, after, PAGE);
+        return within(await this.sources.log.read(turnId, after, PAGE), PAGE_LENGTH);
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) throw error;
         if (this.closed || signal.aborted) return null;
@@ -177,4 +184,11 @@ export class TurnEventReaders {
     this.unsubscribe?.();
     this.unsubscribe = null;
   }
+}
+
+/** The first events of a page, of at most so many characters; at least one event. */
+function within(page: readonly TurnEvent[], maxLength: number): readonly TurnEvent[] {
+  let length = 0;
+  const end = page.findIndex((event, at) => (length += messageOf(event).data?.length ?? 0) > maxLength && at > 0);
+  return end === -1 ? page : page.slice(0, end);
 }

@@ -1,4 +1,4 @@
-import { isPlainObject, type JsonValue, stringifyWithin, toJson } from '../common/json.js';
+import { deepFreeze, isFields, type JsonValue, stringifyWithin, toJson } from '../common/json.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 
@@ -40,7 +40,7 @@ const MAX_EVENT_BYTES = 65_536;
 
 /** @throws InvalidInputError, StateSerializationError, TooLargeError */
 export function toNewTurnEvent(given: unknown): NewTurnEvent {
-  if (!isPlainObject(given)) throw new InvalidInputError('event', 'must be an object with a type.');
+  if (!isFields(given)) throw new InvalidInputError('event', 'must be an object with a type.');
   const unknown = Object.keys(given).find((key) => key !== 'type' && key !== 'data');
   if (unknown !== undefined) throw new InvalidInputError(`event.${unknown}`, 'is not a known key.');
   const { type, data = null } = given;
@@ -50,7 +50,8 @@ export function toNewTurnEvent(given: unknown): NewTurnEvent {
   }
   const event = { type, data: toJson(data, 'event.data') };
   stringifyWithin(event.data, MAX_EVENT_BYTES, 'The event');
-  return event;
+  // One event for the store, for listeners and for the streams of this process.
+  return deepFreeze(event);
 }
 
 /**

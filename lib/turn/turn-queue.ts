@@ -4,10 +4,21 @@ import { hasMethods } from '../common/has-methods.js';
 /** Finds a provider in any module of the application. @inline */
 export type FindProvider = <T>(token: InjectionToken) => T | null;
 
+/** The slot that a visit holds among those that run at once. */
+export interface VisitSlot {
+  /** Lets another visit begin while this one waits for the turn of another session. Follow with `take`. */
+  release(): void;
+  /** Resolves when the visit holds a slot again, before visits that have not begun, or when the visit has ended. */
+  take(): Promise<void>;
+}
+
+/** Visits a lane. @param slot left out: the visit keeps its slot until it ends */
+export type LaneVisit = (sessionId: string, slot?: VisitSlot) => Promise<void>;
+
 /** Room for one visit of a lane that nobody has to ring for. */
 export interface VisitPlace {
   /** Begins the visit, outside whatever request is going on; the place is free again when it has ended. */
-  visit(visit: () => Promise<void>): void;
+  visit(visit: (slot?: VisitSlot) => Promise<void>): void;
   /** Frees the place: there is nothing to do. */
   leave(): void;
 }
@@ -21,8 +32,12 @@ export interface TurnQueue {
    * @throws when the queue cannot be reached; the lane is then found by the reconciler
    */
   ring(sessionId: string, delayMs?: number): Promise<void>;
-  /** From now on, calls the handler for rung sessions, in parallel; twice at once for one of them does no harm. */
-  process(handler: (sessionId: string) => Promise<void>): Promise<void>;
+  /**
+   * From now on, calls the handler for rung sessions, in parallel; twice at once for one of them does no harm. A queue that
+   * limits how many run at once gives each call its slot: without it, handlers that wait for each other's turns can take up
+   * all slots until they time out.
+   */
+  process(handler: LaneVisit): Promise<void>;
   /**
    * Keeps room in this process for a visit of the lane that needs no ring: its turn is claimed as it is accepted. It counts like
    * a call of the handler, and `close` waits for it. `null` unless the handler could be called for that session right now, and

@@ -1,4 +1,3 @@
-import { type ClaimedTurn } from './turn.store.js';
 import { type Turn } from './turn.js';
 
 const REMEMBERED = 10_000;
@@ -6,8 +5,7 @@ const REMEMBERED = 10_000;
 /** What came of the turns that others left behind, in this process since it started (BOT-32); however often they are offered. */
 export interface RecoveryCounts {
   /**
-   * Turns whose worker was lost and that this process has attempted since. A retry, a signal or a turn that was given back is
-   * none; nor is one that had failed before it lost its worker, as its record looks like a retry's.
+   * Turns whose worker was lost and that this process has attempted since, each counted once.
    */
   readonly resumed: number;
   /** Turns that this process has no orchestrator for, or one too old; lanes that it looked at to find nothing to do. */
@@ -35,13 +33,13 @@ export class TurnRecovery {
   }
 
   /** The first claim of a visit. */
-  async watch(sessionId: string, claim: () => Promise<ClaimedTurn | null>): Promise<ClaimedTurn | null> {
+  async watch<T extends { readonly hasWork: boolean }>(sessionId: string, claim: () => Promise<T>): Promise<T> {
     const wasRung = this.rung.delete(sessionId);
     try {
-      const claimed = await claim();
+      const answer = await claim();
       this.refused.delete(sessionId);
-      if (wasRung && !claimed) this.count.skipped += 1;
-      return claimed;
+      if (wasRung && !answer.hasWork) this.count.skipped += 1;
+      return answer;
     } catch (error) {
       if (wasRung && add(this.refused, sessionId)) this.count.failed += 1;
       throw error;
@@ -50,7 +48,7 @@ export class TurnRecovery {
 
   /** An attempt begins. */
   begins(turn: Turn): void {
-    if (wasLost(turn) && add(this.resumed, turn.id)) this.count.resumed += 1;
+    if (turn.lost > 0 && add(this.resumed, turn.id)) this.count.resumed += 1;
   }
 
   passes(turn: Turn): void {
@@ -61,11 +59,6 @@ export class TurnRecovery {
   ends(turn: Turn): void {
     if (this.resumed.delete(turn.id) && turn.status === 'failed') this.count.failed += 1;
   }
-}
-
-/** A failure that left no error is a lease that lapsed. */
-function wasLost({ failures, error }: Turn): boolean {
-  return failures > 0 && error === undefined;
 }
 
 /** Forgets the one that was added first when there are too many. @returns whether it is new */

@@ -1,5 +1,6 @@
 import { type JsonValue } from '../common/json.js';
 import { type SessionsError } from '../common/sessions.error.js';
+import { type TokenUsage, tokensOf } from '../common/token-usage.js';
 import { TurnCancelledError, TurnFailedError, TurnSupersededError } from './turn.errors.js';
 import { type TerminalTurnStatus, type Turn } from './turn.js';
 
@@ -12,10 +13,13 @@ export interface TurnResult {
   readonly turnIndex: number;
   readonly reply: string | null;
   readonly data?: JsonValue;
+  /** The tokens that models took, over all attempts of the turn (FIX-15); absent when no model was counted. */
+  readonly usage?: TokenUsage;
 }
 
 /** How a turn ended, however it did: what clients are told in its `settled` event. */
-export interface TurnEnd extends Pick<TurnResult, 'id' | 'sessionId'>, Partial<Pick<TurnResult, 'turnIndex' | 'data'>> {
+export interface TurnEnd
+  extends Pick<TurnResult, 'id' | 'sessionId' | 'usage'>, Partial<Pick<TurnResult, 'turnIndex' | 'data'>> {
   readonly status: TerminalTurnStatus;
   /** `null` without an answer in text; absent unless the turn succeeded. */
   readonly reply?: string | null;
@@ -39,6 +43,7 @@ export function toTurnResult(turn: Turn, readFailure: FailureReader): TurnResult
     turnIndex,
     reply: reply?.text ?? null,
     ...(reply?.data === undefined ? {} : { data: reply.data }),
+    ...usageOf(turn),
   };
 }
 
@@ -48,7 +53,11 @@ export function toTurnEnd(turn: Turn, readFailure: FailureReader): TurnEnd {
   const status = turn.status as TerminalTurnStatus;
   if (status === 'awaiting-input' || status === 'completed') return toTurnResult(turn, readFailure);
   const { code } = errorOf(turn, readFailure);
-  return { id, sessionId, status, code, ...(supersededBy === undefined ? {} : { supersededBy }) };
+  return { id, sessionId, status, code, ...(supersededBy === undefined ? {} : { supersededBy }), ...usageOf(turn) };
+}
+
+function usageOf({ usage }: Turn): Pick<TurnResult, 'usage'> {
+  return usage ? { usage: tokensOf(usage) } : {};
 }
 
 function errorOf(turn: Turn, readFailure: FailureReader): SessionsError {

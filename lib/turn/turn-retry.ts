@@ -6,7 +6,7 @@ export function isPermanent(error: unknown): boolean {
 }
 
 /** Milliseconds: no pause between two attempts is longer. */
-export function longestBackoffMs({ backoff: { type, delayMs, maxDelayMs } }: RetrySettings): number {
+export function longestBackoffMs({ backoff: { type, delayMs, maxDelayMs } }: Pick<RetrySettings, 'backoff'>): number {
   return type === 'fixed' ? delayMs : maxDelayMs;
 }
 
@@ -15,7 +15,7 @@ export function longestBackoffMs({ backoff: { type, delayMs, maxDelayMs } }: Ret
  * over their upper half, so that what failed together does not come back together.
  * @param failures so far, at least 1
  */
-export function backoffMs({ backoff }: RetrySettings, failures: number): number {
+export function backoffMs({ backoff }: Pick<RetrySettings, 'backoff'>, failures: number): number {
   const { type, delayMs, maxDelayMs } = backoff;
   if (type === 'fixed') return delayMs;
   const full = Math.min(delayMs * 2 ** (failures - 1), maxDelayMs);

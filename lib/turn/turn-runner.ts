@@ -5,6 +5,7 @@ import { type Telemetry } from '../telemetry/telemetry.js';
 import { type NewTurnEvent } from './turn-event.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from './turn.store.js';
 import { type StoredStep } from './turn-step.js';
+import { type TurnSpending } from './turn-usage.js';
 import { type Turn } from './turn.js';
 
 /** An orchestrator that this process can run turns for. */
@@ -17,12 +18,27 @@ export interface TurnControl {
   /** Aborted when the turn is cancelled, this process stops, or the lease is lost. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
-  /** Stores a step under the attempt's fence. @returns the step that is stored, which may be an earlier one */
-  saveStep(step: StoredStep): Promise<StoredStep>;
+  /** Bytes that a reply, a message or a decision may take as JSON. */
+  readonly maxReplyBytes: number;
+  /** The promise for the handler: a rejection that it does not await is logged. @param call what the handler called */
+  hand<T>(call: string, promise: Promise<T>): Promise<T>;
+  /**
+   * Renews a lease that has ended by this process's clock: its machine may have slept, and another worker may run the turn
+   * (FIX-07). @returns nothing to wait for while the lease lasts; rejects when the turn is lost
+   */
+  ensureLease(): Promise<void> | undefined;
+  /**
+   * Stores a step under the attempt's fence.
+   * @param before stored in the same commit, unless it is stored already
+   * @returns the step that is stored, which may be an earlier one
+   */
+  saveStep(step: StoredStep, before?: StoredStep): Promise<StoredStep>;
   /** Calls the listener once the turn has settled by this attempt, however it did. */
   onSettled(listener: (turn: Turn) => void): void;
   /** Asked when the attempt fails for good or is cancelled; what it gives is stored with the turn. */
   onUnfinished(account: (status: 'failed' | 'cancelled') => AttemptAccount): void;
+  /** Read with every write that can record tokens (FIX-15). */
+  onSpending(meter: TurnMeter): void;
   /** Stores the event before long. Never rejects; resolves later than at once when too much waits to be stored. */
   emit(event: NewTurnEvent): Promise<void>;
 }
@@ -32,6 +48,14 @@ export interface AttemptAccount {
   readonly report: JsonObject;
   /** The user's and what was complete: they stay when the turn was interrupted. */
   readonly messages: readonly NewMessage[];
+}
+
+/** Counts the tokens of an attempt. */
+export interface TurnMeter {
+  /** `null` when everything is recorded. */
+  read(): TurnSpending | null;
+  /** Called once the store has recorded it. */
+  recorded(spending: TurnSpending): void;
 }
 
 /** How an attempt ends whose handler waits for a signal: nothing of it is held until that comes (TRN-13). */

@@ -1,14 +1,16 @@
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/log-id.js';
 import { emitActivity } from '../session/session-events.js';
 import { observeAttempt } from '../telemetry/observe-turn.js';
 import { compareVersions } from './compare-versions.js';
+import { AwaitedTurns } from './awaited-turns.js';
+import { HandlerWaits, WaitingParents } from './handler-waits.js';
 import { FailureLog } from './failure-log.js';
+import { LaneClaims, type SentClaim } from './lane-claims.js';
 import { RunningAttempts } from './running-attempts.js';
 import { type AttemptOutcome, keepEveryMs, TurnAttempt } from './turn-attempt.js';
+import { type VisitSlot } from './turn-queue.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type ClaimedTurn, type ClaimRequest, type SettledTurn } from './turn.store.js';
 import { type Turn } from './turn.js';
@@ -17,12 +19,6 @@ import { type Turn } from './turn.js';
 const MAX_VISIT_MS = 100;
 /** How often running turns are looked at for a cancel of another process, where no hint tells of it (TRN-09). */
 const CANCEL_POLL_MS = 500;
-
-interface SentClaim {
-  readonly request: ClaimRequest;
-  /** By `performance.now()`: the lease runs from then on at the latest. */
-  readonly sentAt: number;
-}
 
 /** A visit that is kept ready for a turn that is being accepted. */
 export interface ReadyVisit {
@@ -43,13 +39,12 @@ export interface ReadyVisit {
 export class TurnWorker {
   private readonly logger = new Logger(TurnWorker.name);
   private readonly failures: FailureLog;
+  private readonly claims: LaneClaims;
   private readonly attempts: RunningAttempts;
+  private readonly waitingParents: WaitingParents;
   /** Turns that are being accepted here with a claim, and whether somebody changed them since. */
   private readonly accepting = new Map<string, boolean>();
   private readonly unknown = new Set<string>();
-  /** What operators see of who holds a lane; the random part tells apart what has the same host name and process id. */
-  private readonly name = `${hostname()}-${process.pid}-${randomBytes(6).toString('hex')}`;
-  private claims = 0;
   private attemptEnded: (turnId: string, turn?: Turn) => void = () => undefined;
   private unsubscribe: (() => void) | null = null;
   private poll: NodeJS.Timeout | null = null;
@@ -57,15 +52,17 @@ export class TurnWorker {
   private graceOver = false;
 
   constructor(private readonly runtime: TurnRuntime) {
-    this.failures = new FailureLog(this.logger, runtime.settings.retry.attempts);
+    this.failures = new FailureLog(this.logger, runtime.settings.retry);
+    this.claims = new LaneClaims(runtime, this.failures);
     this.attempts = new RunningAttempts(keepEveryMs(runtime.settings));
+    this.waitingParents = new WaitingParents(runtime.settings.maxWaitingParents);
   }
 
   async start(): Promise<void> {
     const { hints } = this.runtime;
     this.unsubscribe = hints.subscribe((turnId) => this.hear(turnId));
     if (hints.reach !== 'store') this.poll = setInterval(() => this.checkCancelled(), CANCEL_POLL_MS);
-    await this.runtime.queue.process((sessionId) => this.visit(sessionId));
+    await this.runtime.queue.process((sessionId, slot) => this.visit(sessionId, slot));
   }
 
   /** From here on, before anything else stops. */
@@ -116,20 +113,21 @@ export class TurnWorker {
    */
   prepare(sessionId: string, turnId: string): ReadyVisit | null {
     if (this.stopping) return null;
-    const first = this.newClaim();
+    const first = this.claims.next();
     const place = this.runtime.queue.reserve?.(sessionId);
     if (!place) return null;
     this.accepting.set(turnId, false);
     const end = (): void => void this.accepting.delete(turnId);
-    const visit = (claimed?: ClaimedTurn): Promise<void> => this.visit(sessionId, first, claimed).finally(end);
+    const visit = (slot?: VisitSlot, claimed?: ClaimedTurn): Promise<void> =>
+      this.visit(sessionId, slot, first, claimed).finally(end);
     return {
       claim: first.request,
-      begin: (claimed) => place.visit(() => visit(claimed)),
+      begin: (claimed) => place.visit((slot) => visit(slot, claimed)),
       findOut: () =>
-        place.visit(async () => {
+        place.visit(async (slot) => {
           // The same claim gives the same answer. Without one, nothing is told and the lane is found when its lease has lapsed.
           const claimed = await this.runtime.ledger.claim(sessionId, first.request).catch(() => null);
-          if (claimed) await visit(claimed);
+          if (claimed) await visit(slot, claimed);
           else end();
         }),
       leave: () => {
@@ -144,9 +142,14 @@ export class TurnWorker {
     if (this.accepting.has(turnId)) this.accepting.set(turnId, true);
   }
 
-  private async visit(sessionId: string, first = this.newClaim(), claimed?: ClaimedTurn): Promise<void> {
+  private async visit(
+    sessionId: string,
+    slot: VisitSlot | undefined,
+    first = this.claims.next(),
+    claimed?: ClaimedTurn,
+  ): Promise<void> {
     try {
-      await this.runLane(sessionId, first, claimed);
+      await this.runLane(sessionId, slot, first, claimed);
     } catch (error) {
       this.logger.error(
         `Could not visit the lane of session ${hashed(sessionId)}; it will be offered again.`,
@@ -156,7 +159,12 @@ export class TurnWorker {
   }
 
   /** @param given what the first claim gave, when it was sent already */
-  private async runLane(sessionId: string, first: SentClaim, given?: ClaimedTurn): Promise<void> {
+  private async runLane(
+    sessionId: string,
+    slot: VisitSlot | undefined,
+    first: SentClaim,
+    given?: ClaimedTurn,
+  ): Promise<void> {
     if (this.stopping && !given) return;
     const visitEnds = performance.now() + MAX_VISIT_MS;
     let turns = 0;
@@ -165,22 +173,33 @@ export class TurnWorker {
       turns += 1;
       if (this.stopping || turns >= this.runtime.settings.maxTurnsPerVisit || performance.now() >= visitEnds)
         return undefined;
-      last = this.newClaim();
+      last = this.claims.next();
       return last.request;
     };
-    const { ledger, recovery } = this.runtime;
-    let claimed = given ?? (await recovery.watch(sessionId, () => ledger.claim(sessionId, first.request)));
-    while (claimed) claimed = await this.runTurn(claimed, last.sentAt, next);
+    let claimed = given ?? null;
+    if (!claimed) {
+      const head = await this.claims.head(sessionId, first);
+      if (!head) return;
+      try {
+        claimed = await this.runTurn(head.claimed, head.sentAt, head.slotOf(slot), next);
+      } finally {
+        head.ended();
+      }
+    }
+    while (claimed) claimed = await this.runTurn(claimed, last.sentAt, slot, next);
   }
 
   /** @returns the lane's next turn when it was handed over */
   private async runTurn(
     claimed: ClaimedTurn,
     claimSentAt: number,
+    slot: VisitSlot | undefined,
     next: () => ClaimRequest | undefined,
   ): Promise<ClaimedTurn | null> {
     const { sessionId, turnId } = claimed.hold;
-    const attempt = new TurnAttempt(claimed, this.runtime, claimSentAt);
+    const awaited = new AwaitedTurns(this.runtime.ledger, claimed.hold);
+    const waits = new HandlerWaits(this.waitingParents, slot, awaited);
+    const attempt = new TurnAttempt(claimed, this.runtime, claimSentAt, waits);
     if (attempt.isKnown) this.runtime.recovery.begins(claimed.turn);
     this.attempts.add(turnId, attempt);
     // Its claim was under way when the others were stopped.
@@ -236,17 +255,6 @@ export class TurnWorker {
       `A turn waits for orchestrator ${orchestrator}, version ${version} or newer, which this process does not have. ` +
         'It is left to other processes; register the orchestrator with SessionsModule.forFeature([...]).',
     );
-  }
-
-  /** To be sent at once. */
-  private newClaim(): SentClaim {
-    const request = {
-      holder: `${this.name}/${(this.claims += 1)}`,
-      leaseMs: this.runtime.settings.leaseMs,
-      maxAttempts: this.runtime.settings.retry.attempts,
-      ...this.runtime.runner.needs(),
-    };
-    return { request, sentAt: performance.now() };
   }
 
   private conclude({ turn, sessionChange }: SettledTurn): void {

@@ -162,15 +162,29 @@ export class ShuttingDownError extends SessionsError {
   }
 }
 
-/** A handler waits for a turn that cannot start before the handler ends (TRN-12). HTTP 409. */
+/** A handler waits for a turn that cannot end before the handler does (TRN-12, FIX-04). HTTP 409. */
 export class TurnReentryError extends SessionsError {
   readonly code = 'TURN_REENTRY';
   readonly permanent = true;
 
   constructor(readonly sessionId: string) {
     super(
-      `A turn of session ${sessionId} waits for another turn of the same session, which could never start. ` +
-        'Use submit() to queue it behind, or another session.',
+      `The handler waits for a turn of session ${sessionId}, which waits for the handler's own session, directly or through ` +
+        'others, and could never end. Use submit() without waiting, or another session.',
+    );
+  }
+}
+
+/** `turns.maxWaitingParents` handlers of this process wait for other turns (FIX-03). HTTP 503. */
+export class TooManyWaitingParentsError extends SessionsError {
+  readonly code = 'TOO_MANY_WAITING_PARENTS';
+  /** A guess, in milliseconds. */
+  readonly retryAfterMs = 1000;
+
+  constructor(readonly limit: number) {
+    super(
+      `${limit} handlers of this process already wait for other turns, which is the most that turns.maxWaitingParents allows. ` +
+        'Raise it, or add processes.',
     );
   }
 }

@@ -1,7 +1,15 @@
 import { Allow } from 'class-validator';
 import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 import { ID_RULE, isId } from '../common/ids.js';
-import { isPlainObject, type JsonObject, stringifyWithin, toJson, toJsonObject } from '../common/json.js';
+import {
+  fieldsOf,
+  isFields,
+  type JsonObject,
+  stringifyWithin,
+  toJson,
+  toJsonFields,
+  toJsonObject,
+} from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { toHistory } from '../conversation/message-draft.js';
 import { type MessageDraft } from '../conversation/message.js';
@@ -45,7 +53,7 @@ export class SubmitOptions {
    * another process sees what the `TurnContextFactory` builds. Default: nothing.
    */
   @Optional()
-  @Must(isPlainObject, 'must be an object.')
+  @Must(isFields, 'must be an object.')
   context?: Record<string, unknown>;
 
   /**
@@ -104,7 +112,12 @@ export class TurnListQuery {
   @MustBeStatuses()
   status?: TurnStatus | TurnStatus[];
 
-  /** Turns at later positions than this; default 0. */
+  /** By position in the lane; `desc` begins with the latest turn. Default `asc`. */
+  @Optional()
+  @Must((value) => value === 'asc' || value === 'desc', 'must be asc or desc.')
+  order?: 'asc' | 'desc';
+
+  /** Turns that come after this position in the order asked for. Default: from the first of them. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   after?: number;
@@ -125,20 +138,19 @@ export type TurnInputLike = string | TurnInput;
  */
 export function toTurnInput(input: unknown, maxBytes: number, path = 'input'): TurnInput {
   const given = typeof input === 'string' ? { text: input } : input;
-  if (!isPlainObject(given)) throw new InvalidInputError(path, 'must be a text, or an object with a text.');
+  if (!isFields(given)) throw new InvalidInputError(path, 'must be a text, or an object with a text.');
   const unknown = Object.keys(given).find((key) => !['text', 'content', 'metadata'].includes(key));
   if (unknown !== undefined) throw new InvalidInputError(`${path}.${unknown}`, 'is not a known key.');
   const { text, content, metadata } = given;
   if (typeof text !== 'string') throw new InvalidInputError(`${path}.text`, 'must be a text.');
   if (text.trim() === '' && content === undefined) throw new InvalidInputError(`${path}.text`, 'must not be empty.');
-  const isParts =
-    Array.isArray(content) && content.every((part) => isPlainObject(part) && typeof part.type === 'string');
+  const isParts = Array.isArray(content) && content.every((part) => isFields(part) && typeof part.type === 'string');
   if (content !== undefined && !isParts)
     throw new InvalidInputError(`${path}.content`, 'must be an array of parts, each with a type.');
   const checked = {
     text,
-    ...(content === undefined ? {} : { content: toJson(content, `${path}.content`) }),
-    ...(metadata === undefined ? {} : { metadata: toJsonObject(metadata, `${path}.metadata`) }),
+    ...(content === undefined ? {} : { content: toJson(content.map(fieldsOf), `${path}.content`) }),
+    ...(metadata === undefined ? {} : { metadata: toJsonFields(metadata, `${path}.metadata`) }),
   };
   stringifyWithin(checked, maxBytes, 'The input');
   return checked as TurnInput;
@@ -147,13 +159,14 @@ export function toTurnInput(input: unknown, maxBytes: number, path = 'input'): T
 /** What else is stored with the turn. @throws InvalidInputError, StateSerializationError, TooLargeError */
 export function toTurnRequest(
   input: TurnInput,
-  { history, state, taskId, force, command }: SubmitOptions & Pick<TurnRequest, 'command'>,
+  { history, state, taskId, force, command, unlogged }: SubmitOptions & Pick<TurnRequest, 'command' | 'unlogged'>,
   callers: readonly string[],
   maxBytes: number,
 ): TurnRequest {
   const request: TurnRequest = {
     input,
     ...(command ? { command } : {}),
+    ...(unlogged ? { unlogged } : {}),
     ...(history === undefined ? {} : { history: toHistory(history, 'history') }),
     ...(state === undefined ? {} : { statePatch: toJsonObject(state, 'state') }),
     ...(taskId === undefined ? {} : { taskId }),

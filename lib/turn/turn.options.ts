@@ -27,10 +27,15 @@ export class BackoffOptions {
 
 /** How often a turn is tried, and what lies between two attempts. */
 export class RetryOptions {
-  /** Attempts of a turn in all. Default 3. */
+  /** Attempts of a turn that may fail; the last failure ends the turn. Default 3. */
   @Optional()
   @MustBeInteger(1, 1000)
   attempts?: number;
+
+  /** Attempts of a turn that may be lost with their process; the last loss ends the turn as WORKER_LOST. Default 5. */
+  @Optional()
+  @MustBeInteger(1, 1000)
+  maxLost?: number;
 
   /** The pauses between two attempts. Default: exponential, from half a second to a minute. */
   @Allow()
@@ -67,6 +72,14 @@ export class TurnsOptions {
   @MustBeInteger(1, 10_000)
   concurrency?: number;
 
+  /**
+   * Handlers of this process that may wait for other turns at once. They hold no slot of `concurrency`, but stay in memory;
+   * one more gets TooManyWaitingParentsError. Default 1,000.
+   */
+  @Optional()
+  @MustBeInteger(1, 1_000_000)
+  maxWaitingParents?: number;
+
   /** What to do when a message arrives while the session is busy. Default `enqueue`. */
   @Optional()
   @Must((value) => WHEN_BUSY.includes(value as WhenBusy), `must be one of ${WHEN_BUSY.join(', ')}.`)
@@ -81,6 +94,19 @@ export class TurnsOptions {
   @Optional()
   @MustBeInteger(1, 67_108_864)
   maxInputBytes?: number;
+
+  /** Bytes that the result of a step or of a tool call may take as JSON. Default 4,194,304 (4 MiB). */
+  @Optional()
+  @MustBeInteger(1, 67_108_864)
+  maxStepBytes?: number;
+
+  /**
+   * Bytes that a reply with its `data`, a message that a turn adds, and the decision of a route may each take as JSON. Default
+   * 1,048,576 (1 MiB).
+   */
+  @Optional()
+  @MustBeInteger(1, 67_108_864)
+  maxReplyBytes?: number;
 
   /** How often a turn is tried. Default: three times. */
   @Allow()

@@ -1,13 +1,14 @@
 import { type Observable } from 'rxjs';
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
-import { stringifyWithin, toJson, toJsonObject } from '../common/json.js';
+import { stringifyWithin, toJson, toJsonFields } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { sha256 } from '../common/sha-256.js';
 import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
 import { observeSubmit } from '../telemetry/observe-turn.js';
+import { type Awaits } from './handler-waits.js';
 import { LaneService } from './lane.service.js';
-import { waitingSessions } from './running-turn.js';
+import { handOut, waitForTurn, waitingSessions } from './running-turn.js';
 import {
   ShuttingDownError,
   TurnNotFoundError,
@@ -25,16 +26,20 @@ import {
   WaitOptions,
 } from './turn.inputs.js';
 import { type TurnEvent, type TurnEventMessage, toOffset } from './turn-event.js';
+import { type EventResponse } from './turn-event-pace.js';
 import { type EventSources, TurnEventReaders } from './turn-event-readers.js';
 import { type FailureReader, toTurnResult, type TurnResult } from './turn-result.js';
 import { type TurnRuntime } from './turn-runtime.js';
 import { type AcceptedTurn, type AcceptTurn } from './turn.store.js';
-import { isTerminal, type Turn, type TurnCommand, type TurnInput } from './turn.js';
+import { isTerminal, TURN_STATUSES, type Turn, type TurnCommand, type TurnInput } from './turn.js';
 import { TurnStream } from './turn-stream.js';
 import { TurnWaiter } from './turn-waiter.js';
 import { type ReadyVisit, type TurnWorker } from './turn-worker.service.js';
 
 const MAX_ATTRIBUTES_BYTES = 16_384;
+
+/** How many of the turns that ended last in a session are searched for one that lost its worker. */
+const RECENTLY_ENDED = 20;
 
 /** Of a turn that is a command. */
 const NOTHING_SAID: TurnInput = { text: '' };
@@ -81,8 +86,22 @@ export class TurnService {
     const log = settings.events ? events : NO_EVENTS;
     const isSessionOver: EventSources['isSessionOver'] = async ({ sessionId }) =>
       (await runtime.sessions.get(sessionId))?.state === 'expired';
+    const { maxSessionLifetimeMs } = settings;
+    const sessionEndsAt: EventSources['sessionEndsAt'] = async ({ sessionId }) => {
+      const session = maxSessionLifetimeMs === undefined ? null : await runtime.sessions.get(sessionId);
+      return session ? Date.parse(session.createdAt) + (maxSessionLifetimeMs ?? Infinity) : Infinity;
+    };
     const { readFailure } = this;
-    this.readers = new TurnEventReaders({ ledger, hints, stored, log, telemetry, readFailure, isSessionOver });
+    this.readers = new TurnEventReaders({
+      ledger,
+      hints,
+      stored,
+      log,
+      telemetry,
+      readFailure,
+      isSessionOver,
+      sessionEndsAt,
+    });
   }
 
   /**
@@ -91,19 +110,23 @@ export class TurnService {
    * @throws UnknownOrchestratorError, SessionNotFoundError, SessionStateError, IdempotencyConflictError,
    * LaneDrainingError, SessionBusyError, LaneFullError, ShuttingDownError
    */
-  async submit(orchestrator: string, input: TurnInputLike, options: SubmitOptions): Promise<Turn> {
-    return this.accept(orchestrator, input, checkInput(SubmitOptions, options, 'options'), []);
+  submit(orchestrator: string, input: TurnInputLike, options: SubmitOptions): Promise<Turn> {
+    return handOut('turns.submit', async () =>
+      this.accept(orchestrator, input, checkInput(SubmitOptions, options, 'options'), []),
+    );
   }
 
   /**
    * Submits a turn and waits for its result, whichever process runs it (TRN-10).
    * @throws as `submit`, and TurnFailedError, TurnCancelledError, TurnSupersededError by the turn's end,
-   * TurnWaitTimeoutError after `timeoutMs`, TurnReentryError inside a turn of the same session
+   * TurnWaitTimeoutError after `timeoutMs`; inside a handler TurnReentryError for a turn of the same session, and
+   * TooManyWaitingParentsError
    */
-  async execute(orchestrator: string, input: TurnInputLike, options: ExecuteOptions): Promise<TurnResult> {
-    const { timeoutMs, ...submit } = checkInput(ExecuteOptions, options, 'options');
-    const turn = await this.acceptAwaited(orchestrator, input, submit);
-    return this.resultOf(turn, timeoutMs);
+  execute(orchestrator: string, input: TurnInputLike, options: ExecuteOptions): Promise<TurnResult> {
+    return handOut('turns.execute', async () => {
+      const { timeoutMs, ...submit } = checkInput(ExecuteOptions, options, 'options');
+      return this.perform(orchestrator, input, submit, timeoutMs);
+    });
   }
 
   /**
@@ -111,29 +134,37 @@ export class TurnService {
    * the stream's promises reject with.
    */
   stream(orchestrator: string, input: TurnInputLike, options: SubmitOptions): TurnStream {
-    const accept = async (): Promise<Turn> =>
-      this.acceptAwaited(orchestrator, input, checkInput(SubmitOptions, options, 'options'));
-    const turn = accept();
-    return new TurnStream(
-      turn,
-      turn.then((accepted) => this.resultOf(accepted)),
-      (turnId) => this.readEvents(turnId),
-    );
+    let result!: Promise<TurnResult>;
+    const turn = new Promise<Turn>((resolve, reject) => {
+      result = waitForTurn(async (awaits) => {
+        const checked = checkInput(SubmitOptions, options, 'options');
+        const accepted = await this.acceptAwaited(orchestrator, input, checked, awaits);
+        resolve(accepted);
+        return this.resultOf(accepted);
+      });
+      result.catch(reject);
+    });
+    return new TurnStream(turn, result, (turnId) => this.readEvents(turnId));
   }
 
   /**
    * Waits for the turn of a session that was begun and is not over: one that a crash, a stop or a failure interrupted, or that
    * runs; its lane is offered to the workers at once. Nothing is begun twice: a live worker's turn is only waited for (BOT-31).
-   * @returns `null` when there is none: nothing is open; the first open turn has not begun, is parked until a signal, or is
-   * another orchestrator's
+   * When none is open and the orchestrator's latest turn had lost a worker, it is over by now: returns its result (FIX-14).
+   * @returns `null` when there is none: the open turn waits for a signal; or no turn of this orchestrator is open, and its
+   * latest one, among the last 20 that ended in the session, lost no worker
    * @throws InvalidInputError; otherwise as `execute`
    */
-  async resume(orchestrator: string, sessionId: string, options: WaitOptions = {}): Promise<TurnResult | null> {
-    const wait = checkInput(WaitOptions, options, 'options');
-    const { head } = await this.lanes.get(sessionId);
-    if (head?.orchestrator !== orchestrator || head.startedAt === undefined || head.status === 'waiting') return null;
-    await this.runtime.bell.ring(sessionId);
-    return this.result(head.id, { ...wait });
+  resume(orchestrator: string, sessionId: string, options: WaitOptions = {}): Promise<TurnResult | null> {
+    return handOut('turns.resume', async () => {
+      const wait = checkInput(WaitOptions, options, 'options');
+      const { head } = await this.lanes.get(sessionId);
+      if (head?.orchestrator !== orchestrator || head.startedAt === undefined)
+        return this.recovered(orchestrator, sessionId);
+      if (head.status === 'waiting') return null;
+      await this.runtime.bell.ring(sessionId);
+      return this.result(head.id, { ...wait });
+    });
   }
 
   /**
@@ -141,17 +172,22 @@ export class TurnService {
    * @throws as `execute`
    */
   async command(orchestrator: string, { timeoutMs, ...options }: CommandOptions): Promise<TurnResult> {
-    const turn = await this.acceptAwaited(orchestrator, NOTHING_SAID, options);
-    return this.resultOf(turn, timeoutMs);
+    return this.perform(orchestrator, NOTHING_SAID, options, timeoutMs);
   }
 
   /** Waits for a turn's end; resolves at once when it is over. @throws TurnNotFoundError; otherwise as `execute` */
-  async result(turnId: string, options: WaitOptions = {}): Promise<TurnResult> {
-    const { timeoutMs } = checkInput(WaitOptions, options, 'options');
-    const turn = await this.runtime.ledger.get(checkedId(turnId));
-    if (!turn) throw new TurnNotFoundError(turnId);
-    if (!isTerminal(turn.status)) assertNoReentry(turn.sessionId);
-    return this.resultOf(turn, timeoutMs);
+  result(turnId: string, options: WaitOptions = {}): Promise<TurnResult> {
+    return handOut('turns.result', async () => {
+      const { timeoutMs } = checkInput(WaitOptions, options, 'options');
+      const turn = await this.runtime.ledger.get(checkedId(turnId));
+      if (!turn) throw new TurnNotFoundError(turnId);
+      if (isTerminal(turn.status)) return this.resultOf(turn);
+      assertNoReentry(turn.sessionId);
+      return waitForTurn(async (awaits) => {
+        await awaits?.({ sessionId: turn.sessionId, turnId });
+        return this.resultOf(turn, timeoutMs);
+      });
+    });
   }
 
   /** The turn in any status, or `null`. */
@@ -197,14 +233,22 @@ export class TurnService {
    * What a turn's handler emits, from whichever process, and at last how the turn ended: for an `@Sse()` handler to return
    * (TRN-32). It completes without `settled` when this process stops, the turn is deleted, or its session is revoked while the
    * turn runs.
-   * @param options `after`: the client's Last-Event-ID header as it comes, or an offset; left out: from the first event
+   *
+   * The stream pauses while its client does not read, so that at most 1 MiB waits for it.
+   * @param options `after`: the client's Last-Event-ID header as it comes, or an offset; left out: from the first event.
+   * `response`: the response that the stream is written to, `@Res({ passthrough: true })`. Left out, the stream follows the messages
+   * that Nest writes, which it cannot do for messages that the handler copies or filters
    * @throws TurnNotFoundError; InvalidInputError; TurnEventsEndedError (204) for a client that has had `settled`
    */
   async events(
     turnId: string,
-    { after }: { readonly after?: string | number | undefined } = {},
+    options: {
+      readonly after?: string | number | undefined;
+      readonly response?: EventResponse | { readonly raw: EventResponse } | undefined;
+    } = {},
   ): Promise<Observable<TurnEventMessage>> {
-    return this.readers.messages(checkedId(turnId), toOffset(after));
+    const { after, response } = options;
+    return this.readers.messages(checkedId(turnId), toOffset(after), response);
   }
 
   /**
@@ -230,9 +274,34 @@ export class TurnService {
     await Promise.all([this.waiter.close(), this.readers.close()]);
   }
 
-  private async acceptAwaited(orchestrator: string, input: TurnInputLike, options: Accepting): Promise<Turn> {
+  private perform(
+    orchestrator: string,
+    input: TurnInputLike,
+    options: Accepting,
+    timeoutMs: number | undefined,
+  ): Promise<TurnResult> {
+    return waitForTurn(async (awaits) => {
+      const turn = await this.acceptAwaited(orchestrator, input, options, awaits);
+      return this.resultOf(turn, timeoutMs);
+    });
+  }
+
+  private async acceptAwaited(
+    orchestrator: string,
+    input: TurnInputLike,
+    options: Accepting,
+    awaits: Awaits | undefined,
+  ): Promise<Turn> {
     assertNoReentry(options.sessionId);
-    return this.accept(orchestrator, input, options, waitingSessions(), true);
+    return this.accept(orchestrator, input, options, waitingSessions(), { awaits });
+  }
+
+  /** The result of the orchestrator's latest turn, if that turn lost a worker. */
+  private async recovered(orchestrator: string, sessionId: string): Promise<TurnResult | null> {
+    const status = TURN_STATUSES.filter(isTerminal);
+    const ended = await this.runtime.ledger.list({ sessionId, status, order: 'desc', limit: RECENTLY_ENDED });
+    const latest = ended.find((turn) => turn.orchestrator === orchestrator && turn.startedAt !== undefined);
+    return latest && latest.lost > 0 ? this.resultOf(latest) : null;
   }
 
   private async resultOf(turn: Turn, timeoutMs?: number): Promise<TurnResult> {
@@ -248,7 +317,7 @@ export class TurnService {
     input: TurnInputLike,
     options: Accepting,
     callers: readonly string[],
-    isWaitedFor = false,
+    waiting?: { readonly awaits: Awaits | undefined },
   ): Promise<Turn> {
     if (this.closing) throw new ShuttingDownError();
     const { sessionId, signal } = options;
@@ -260,9 +329,11 @@ export class TurnService {
 
     // Copied before anything is awaited: what the caller changes after the call does not reach the turn.
     const request = this.toAcceptRequest(orchestrator, known.version, turnInput, options, callers);
+    // A turn that cannot end before the handler that waits for it is not accepted.
+    if (waiting?.awaits) await waiting.awaits({ sessionId, turnId: request.id });
     // Before accept: a worker of this process may claim the turn before accept has returned here.
     this.runtime.contexts.keep(request.id, options);
-    if (isWaitedFor) this.waiter.expect(request.id);
+    if (waiting) this.waiter.expect(request.id);
     const drop = (): void => {
       this.runtime.contexts.drop(request.id);
       this.waiter.forget(request.id);
@@ -273,6 +344,7 @@ export class TurnService {
     });
     if (turn.id !== request.id) {
       drop();
+      if (waiting?.awaits) await waiting.awaits({ sessionId, turnId: turn.id });
       // The same caller again, perhaps after a crash: attempts that are still to come have what it gives now.
       if (!isTerminal(turn.status)) this.runtime.contexts.keep(turn.id, options);
     }
@@ -292,17 +364,28 @@ export class TurnService {
     options: Accepting,
     callers: readonly string[],
   ): AcceptTurn {
-    const { generateId, idempotencyTtlMs, maxInputBytes, maxQueuedPerSession, maxSessionLifetimeMs } =
-      this.runtime.settings;
+    const {
+      generateId,
+      idempotencyTtlMs,
+      logsConversations,
+      maxInputBytes,
+      maxQueuedPerSession,
+      maxSessionLifetimeMs,
+    } = this.runtime.settings;
     const { sessionId, idempotencyKey: key, whenBusy = this.runtime.settings.whenBusy } = options;
-    const attributes = toJsonObject(options.attributes ?? {}, 'attributes');
+    const attributes = toJsonFields(options.attributes ?? {}, 'attributes');
     stringifyWithin(attributes, MAX_ATTRIBUTES_BYTES, 'The attributes');
     return {
       id: options.id ?? generateId(),
       sessionId,
       orchestrator,
       version,
-      request: toTurnRequest(input, options, callers, maxInputBytes),
+      request: toTurnRequest(
+        input,
+        logsConversations ? options : { ...options, unlogged: true },
+        callers,
+        maxInputBytes,
+      ),
       attributes,
       whenBusy,
       maxQueued: maxQueuedPerSession,

@@ -4,8 +4,10 @@ import { BackoffOptions, RetryOptions, TurnEventsOptions, type TurnsOptions } fr
 import { type WhenBusy } from './turn.js';
 
 export interface RetrySettings {
-  /** Attempts of a turn in all: failures and lost workers count, releases do not. */
+  /** Failures of the handler that end a turn; lost attempts and releases do not count. */
   readonly attempts: number;
+  /** Lost attempts that end a turn. */
+  readonly maxLost: number;
   readonly backoff: {
     readonly type: 'fixed' | 'exponential';
     readonly delayMs: number;
@@ -27,7 +29,13 @@ export interface TurnSettings {
   readonly whenBusy: WhenBusy;
   readonly maxQueuedPerSession: number;
   readonly maxInputBytes: number;
+  readonly maxStepBytes: number;
+  readonly maxReplyBytes: number;
+  /** Handlers of this process that wait for other turns at once. */
+  readonly maxWaitingParents: number;
   readonly idempotencyTtlMs: number;
+  /** Milliseconds without activity after which a session counts as suspended. */
+  readonly sessionTtlMs: number;
   /** Milliseconds after its creation that a session takes turns. */
   readonly maxSessionLifetimeMs: number | undefined;
   readonly retry: RetrySettings;
@@ -38,18 +46,23 @@ export interface TurnSettings {
   readonly timeoutMs: number | undefined;
   /** `null`: what handlers emit is not stored. */
   readonly events: TurnEventSettings | null;
+  /** Whether turns write messages to the conversation log. */
+  readonly logsConversations: boolean;
   readonly generateId: IdGenerator;
 }
 
 /** @throws SessionsConfigurationError naming the option of `retry` or `events` that is wrong */
 export function turnSettings(
   turns: TurnsOptions,
-  others: Pick<TurnSettings, 'maxSessionLifetimeMs' | 'generateId'>,
+  others: Pick<TurnSettings, 'sessionTtlMs' | 'maxSessionLifetimeMs' | 'logsConversations' | 'generateId'>,
 ): TurnSettings {
   return {
     whenBusy: turns.whenBusy ?? 'enqueue',
     maxQueuedPerSession: turns.maxQueuedPerSession ?? 100,
     maxInputBytes: turns.maxInputBytes ?? 262_144,
+    maxWaitingParents: turns.maxWaitingParents ?? 1000,
+    maxStepBytes: turns.maxStepBytes ?? 4_194_304,
+    maxReplyBytes: turns.maxReplyBytes ?? 1_048_576,
     leaseMs: turns.leaseMs ?? 10_000,
     reconcileMs: turns.reconcileMs ?? 1000,
     idempotencyTtlMs: (turns.idempotencySeconds ?? 86_400) * 1000,
@@ -66,7 +79,7 @@ function retryOf(options: RetryOptions | undefined): RetrySettings {
   const retry = checkOptions(RetryOptions, 'turns.retry', options);
   const backoff = checkOptions(BackoffOptions, 'turns.retry.backoff', retry.backoff);
   const { type = 'exponential', delayMs = 500, maxDelayMs = 60_000 } = backoff;
-  return { attempts: retry.attempts ?? 3, backoff: { type, delayMs, maxDelayMs } };
+  return { attempts: retry.attempts ?? 3, maxLost: retry.maxLost ?? 5, backoff: { type, delayMs, maxDelayMs } };
 }
 
 function eventsOf(options: false | TurnEventsOptions | undefined): TurnEventSettings | null {

@@ -7,6 +7,7 @@ import { type Session, type SessionChange } from '../session/session.js';
 import { type StateChange, type StateDocument, type StateName } from '../state/state.store.js';
 import { type Lane, type LaneMode, type LanePage, type LaneQuery } from './lane.js';
 import { type StepKey, type StoredStep } from './turn-step.js';
+import { type SpentTokens, type TurnSpending } from './turn-usage.js';
 import {
   type CancelMode,
   type SettledTurnStatus,
@@ -65,13 +66,28 @@ export interface ClaimRequest {
   readonly holder: string;
   /** Milliseconds, by the store's clock, until the turn counts as lost unless its lease is renewed. */
   readonly leaseMs: number;
-  /** A turn that failed or lapsed this often fails for good. */
-  readonly maxAttempts: number;
+  /** A turn whose attempts were lost this often fails as WORKER_LOST. */
+  readonly maxLost: number;
+  /** Milliseconds before the next attempt of a turn that was lost twice; doubles with each further loss. Default 0. */
+  readonly lossPauseMs?: number;
+  /** The longest such pause. Default: `lossPauseMs`. */
+  readonly maxLossPauseMs?: number;
+  /** Whether the claim may give a turn that was lost twice or more. Default: no. */
+  readonly suspects?: boolean;
   /** How many messages of history the worker wants, by orchestrator; others get none. */
   readonly windows: Readonly<Record<string, number>>;
   /** Which state documents of the session the worker wants, by orchestrator; others get none. Left out: none at all. */
   readonly documents?: Readonly<Record<string, readonly StateName[]>>;
+  /** Receives what the claim found besides the turn that it gives, after its commit. */
+  readonly onNotice?: (notice: ClaimNotice) => void;
 }
+
+/** What a claim found besides the turn that it gives. */
+export type ClaimNotice =
+  /** The head's lease had ended. The turn is as the claim left it: running, queued after a pause, or failed. */
+  | { readonly type: 'lost'; readonly turn: Turn; readonly holder: string }
+  /** The head is due and was lost twice or more, and the claim takes no such turn. */
+  | { readonly type: 'suspect' };
 
 /** The right to write for a running turn. Every write is refused once a later fence was given out. */
 export interface TurnHold {
@@ -109,12 +125,16 @@ export interface TurnSettlement {
   readonly error?: TurnErrorRecord;
   /** What the turn did, for operators. */
   readonly report?: JsonObject;
+  /** Replaces the turn's; left out: what was recorded before stays. */
+  readonly usage?: SpentTokens;
   /** Added to the conversation in order. */
   readonly messages: readonly NewMessage[];
   readonly checkpoint?: NewCheckpoint;
   readonly keepCheckpoints: KeepCheckpoints;
   /** Appends to state documents of the session, each of another one. */
   readonly stateChanges?: readonly StateChange[];
+  /** An active session that was idle for more milliseconds counts as suspended when this touches it. Left out: never. */
+  readonly sessionTtlMs?: number;
 }
 
 /** What a settlement made of the lane. */
@@ -133,6 +153,7 @@ export interface TurnFailure {
   readonly error: TurnErrorRecord;
   /** Before the next attempt. */
   readonly delayMs: number;
+  readonly spending?: TurnSpending;
 }
 
 /** What an attempt waits for. */
@@ -142,6 +163,15 @@ export interface TurnWait {
   readonly step: StepKey;
   /** Left out: waits for as long as it takes. */
   readonly timeoutMs?: number;
+  /** Recorded when the wait parks the turn. */
+  readonly spending?: TurnSpending;
+}
+
+/** A turn that the handler of a running turn waits for. */
+export interface AwaitedTurn {
+  readonly sessionId: string;
+  /** It need not be accepted yet. */
+  readonly turnId: string;
 }
 
 /** The payload that counts of a signal's name. */
@@ -179,7 +209,9 @@ export interface TurnQuery {
   readonly sessionId: string;
   /** Left out: in every status. */
   readonly status?: TurnStatus | readonly TurnStatus[];
-  /** Turns at later positions than this; default 0. */
+  /** By position in the lane; `desc` begins with the latest turn. Default `asc`. */
+  readonly order?: 'asc' | 'desc';
+  /** Turns that come after this position in the order asked for. Default: from the first of them. */
   readonly after?: number;
   /** How many turns at most. Default 50. */
   readonly limit?: number;
@@ -195,7 +227,8 @@ export interface TurnQuery {
  * | method | from | to |
  * | --- | --- | --- |
  * | accept | | queued; others by `whenBusy`, as below; running when it is claimed at once |
- * | claim | queued and due; waiting and timed out; running and lapsed | running with the next fence; failed when it lapsed `maxAttempts` times |
+ * | claim | queued and due; waiting and timed out | running with the next fence |
+ * | claim | running and lapsed | lost once more: the first time running with the next fence; then queued, due after a pause; failed when it was lost `maxLost` times |
  * | settle | running | awaiting-input, completed, failed, cancelled |
  * | retry | running | queued, due later, still the head; one failure more |
  * | release | running | queued, still the head, nothing counted |
@@ -204,6 +237,8 @@ export interface TurnQuery {
  * | cancel | queued, waiting | cancelled |
  * | cancel | running | running, marked; the worker settles it |
  * | retry, release, wait, claim | running, and marked or its session expired | cancelled: it gets no further attempt |
+ *
+ * A claim without `suspects` leaves a head that was lost twice or more where it is; so does the claim of a settle.
  *
  * The first mark stays. Where a waiting or marked turn ends in the store, without its worker, `interrupt` keeps the
  * user's message in the conversation, unless that was reset since the turn was claimed first; so it does where accept ends a turn
@@ -244,21 +279,30 @@ export interface TurnLedger {
   /** Counts the failure and queues the turn again; it stays the head of its lane. */
   retry(hold: TurnHold, failure: TurnFailure): Promise<Turn>;
   /** Gives the turn back without counting a failure. @param delayMs before the lane is offered again; 0: at once */
-  release(hold: TurnHold, delayMs: number): Promise<Turn>;
+  release(hold: TurnHold, delayMs: number, spending?: TurnSpending): Promise<Turn>;
   /** @returns the payload when the signal came early; the turn then stays running */
   wait(
     hold: TurnHold,
     wait: TurnWait,
   ): Promise<{ readonly turn: Turn; readonly received?: { readonly payload: JsonValue } }>;
+  /** Replaces the turns that the attempt waits for (FIX-04). They count as long as its hold does. @throws TurnFencedError */
+  saveAwaited(hold: TurnHold, turns: readonly AwaitedTurn[]): Promise<void>;
+  /** The turns that the session's running turn waits for, as its attempt saved them last; none when no turn runs. */
+  awaited(sessionId: string): Promise<readonly AwaitedTurn[]>;
   /** @throws TurnNotFoundError; TurnSettledError when the turn is over */
   signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn>;
   /** Without effect on a turn that is over. @throws TurnNotFoundError */
   cancel(turnId: string, mode: CancelMode): Promise<ChangedLane>;
-  /** Stores a step's result; a step that is stored already keeps its first result, which is returned. */
-  saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep>;
+  /**
+   * Stores a step's result. A step that is stored already keeps its first result.
+   * @param before stored in the same commit, unless it is stored already: what the step rests on
+   * @param spending recorded in the same commit, also when the step is stored already
+   * @returns the step with the result that is stored
+   */
+  saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep>;
   /** @returns `null` for a turn that is not there */
   get(turnId: string): Promise<Turn | null>;
-  /** In the order of the lane. */
+  /** By position in the lane, in the order asked for. */
   list(query: TurnQuery): Promise<Turn[]>;
   /** What a turn stored of its steps, in any order. An unknown turn has none. */
   steps(turnId: string): Promise<StoredStep[]>;
@@ -280,8 +324,10 @@ export interface TurnLedger {
    * Sessions whose lanes somebody must look at now: work without a worker, a lapsed lease, a due retry or time-out.
    * Each is left out of the next calls for a while that grows as long as nobody claims. None while all lanes are paused; one
    * that is paused itself is left out from the claim on that it refuses, until it is opened.
+   * @param includeOffered includes the lanes that are left out for a while, and begins with those that wait longest: what they were
+   * offered to is gone (FIX-16)
    */
-  due(limit: number): Promise<string[]>;
+  due(limit: number, includeOffered?: boolean): Promise<string[]>;
   /**
    * Deletes at most `limit` turns that settled strictly more than `olderThanMs` ago, the oldest first, with their steps,
    * signals and idempotency keys. What they wrote (messages, checkpoints) stays. @returns how many went

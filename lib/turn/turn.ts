@@ -1,5 +1,6 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type MessageDraft, type MessagePart } from '../conversation/message.js';
+import { type SpentTokens } from './turn-usage.js';
 
 /**
  * Where a turn stands (TRN-01). `waiting`: parked for a signal, the lane stays its own; `awaiting-input`: settled, the
@@ -23,6 +24,14 @@ export const TURN_STATUSES: readonly TurnStatus[] = [
   'cancelled',
   'superseded',
 ];
+
+/** From this many lost attempts on, a turn is suspected of ending its process: a process runs one such turn at a time. */
+export const SUSPECT_FROM_LOST = 2;
+
+/** The number of the attempt that runs, or of the next one; the first is 1. */
+export function attemptNumber({ failures, lost }: Pick<Turn, 'failures' | 'lost'>): number {
+  return failures + lost + 1;
+}
 
 /** Whether the turn is over: no attempt follows. */
 export function isTerminal(status: TurnStatus): status is TerminalTurnStatus {
@@ -77,6 +86,8 @@ export interface TurnRequest {
   readonly input: TurnInput;
   /** Instead of an input, whose text is empty then: nothing is said, and no message is kept. */
   readonly command?: TurnCommand;
+  /** The module `conversation` is not enabled where the turn was accepted: the log gets none of its messages (FIX-46). */
+  readonly unlogged?: boolean;
   /** The caller's own history instead of the conversation log. */
   readonly history?: readonly MessageDraft[];
   /** Merged into the state before dispatch. */
@@ -119,14 +130,18 @@ export interface Turn {
   readonly attributes: JsonObject;
   readonly idempotencyKey?: string;
   readonly status: TurnStatus;
-  /** Failed attempts and lapsed leases so far. */
+  /** Attempts so far whose handler failed. */
   readonly failures: number;
+  /** Attempts so far that were lost with their worker: their lease ended. */
+  readonly lost: number;
   /** Index of the checkpoint that the turn wrote; absent unless it succeeded. */
   readonly turnIndex?: number;
   readonly reply?: TurnReply;
   /** Why it failed. Of a turn that is tried again: why the attempt before failed, until one succeeds. */
   readonly error?: TurnErrorRecord;
   readonly report?: JsonObject;
+  /** The tokens of all attempts, as far as they are recorded; absent when no model was counted. */
+  readonly usage?: SpentTokens;
   /** Set while a running turn is asked to stop. */
   readonly cancelMode?: CancelMode;
   /** On superseded turns: the turn that took its place. */

@@ -7,9 +7,10 @@ export function userMessage({ id, request }: Pick<Turn, 'id' | 'request'>): NewM
   return { id: messageId(id, 0), role: 'user', content: content ?? text, ...(metadata ? { metadata } : {}) };
 }
 
-/** What stays in the conversation of a turn that was interrupted: what the user said, if it was more than a command. */
+/** What stays in the conversation of a turn that was interrupted: what the user said, unless it is a command or unlogged. */
 export function interruptedMessages(turn: Pick<Turn, 'id' | 'request'>): NewMessage[] {
-  return turn.request.command ? [] : [userMessage(turn)];
+  const { command, unlogged } = turn.request;
+  return command || unlogged ? [] : [userMessage(turn)];
 }
 
 /** Ids of a turn's messages follow from the turn, so that every attempt writes the same ones. */

@@ -7,6 +7,7 @@ import { OrchestrationService } from '../orchestration/orchestration.service.js'
 import { OrchestrationStateManager } from '../orchestration/orchestration-state-manager.service.js';
 import { StepPredicates } from '../orchestration/step-predicates.js';
 import { StepSequencer } from '../orchestration/step-sequencer.service.js';
+import { ownedState } from '../state/owned-state.js';
 import { type SessionsAdapter } from '../sessions.adapter.js';
 import { type SessionsSettings } from '../sessions.settings.js';
 import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../sessions.tokens.js';
@@ -18,8 +19,8 @@ export const ORCHESTRATION_PROVIDERS: Provider[] = [
   provide(
     OrchestrationAgents,
     [OBSERVED_ADAPTER, SESSIONS_SETTINGS, OrchestrationEvents],
-    ({ state }: SessionsAdapter, { orchestration }: SessionsSettings, events: OrchestrationEvents) =>
-      new OrchestrationAgents(orchestrationParts(state, orchestration, events)),
+    (stores: SessionsAdapter, { orchestration }: SessionsSettings, events: OrchestrationEvents) =>
+      new OrchestrationAgents(orchestrationParts(ownedState(stores), orchestration, events, stores.state)),
   ),
   provideClass(OrchestrationStateManager, [OrchestrationAgents]),
   provideClass(StepSequencer, [OrchestrationAgents]),

@@ -27,7 +27,11 @@ import { TurnService } from '../turn/turn.service.js';
 
 /** What finds orchestrators, runs their turns, and does what their handles are asked for. */
 export const ORCHESTRATOR_PROVIDERS: Provider[] = [
-  OrchestratorRegistry,
+  provide(
+    OrchestratorRegistry,
+    [SESSIONS_SETTINGS],
+    ({ state }: SessionsSettings) => new OrchestratorRegistry(state.modules),
+  ),
   OrchestratorEvents,
   provideClass(OrchestratorExplorer, [
     DiscoveryService,
@@ -56,7 +60,7 @@ export const ORCHESTRATOR_PROVIDERS: Provider[] = [
     runnerOf,
   ),
   provideClass(ConversationCommands, [ConversationCompactor, OrchestratorRegistry, SessionStore]),
-  provideClass(TimeTravel, [TurnService, SessionStore, CheckpointStore]),
+  provideClass(TimeTravel, [TurnService, SessionStore, CheckpointStore, OrchestratorRegistry]),
 ];
 
 function runnerOf(
@@ -70,7 +74,7 @@ function runnerOf(
   tokens: MessageTokens,
   compactor: ConversationCompactor,
   { checkpoints, conversations, state }: SessionsAdapter,
-  { state: { modules, maxBytes } }: SessionsSettings,
+  { state: { modules, logsConversations, maxBytes } }: SessionsSettings,
 ): OrchestratorRunner {
   return new OrchestratorRunner(registry, events, {
     sessions,
@@ -81,9 +85,10 @@ function runnerOf(
     tokens,
     compactor,
     log: conversations,
+    logsConversations,
     state,
     modules: { enabled: modules, maxBytes },
-    commands: new TurnCommands(checkpoints, conversations, new ConversationHeads(state), agents),
+    commands: new TurnCommands(checkpoints, conversations, new ConversationHeads(state), agents, registry),
     background: new BackgroundWork(),
   });
 }

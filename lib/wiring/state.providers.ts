@@ -5,6 +5,7 @@ import { type SessionsAdapter } from '../sessions.adapter.js';
 import { type SessionsSettings } from '../sessions.settings.js';
 import { BUILT_IN_STATE, OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../sessions.tokens.js';
 import { builtInModules, builtInState } from '../state/built-in-modules.js';
+import { ownedLog, ownedState } from '../state/owned-state.js';
 import { type BuiltInState, SessionStateService } from '../state/session-state.service.js';
 import { StateModules } from '../state/state-modules.js';
 
@@ -13,13 +14,14 @@ export const STATE_PROVIDERS: Provider[] = [
   provide(
     BUILT_IN_STATE,
     [OBSERVED_ADAPTER, SESSIONS_SETTINGS],
-    (stores: SessionsAdapter, { state }: SessionsSettings) => builtInState(stores, state),
+    (stores: SessionsAdapter, { state }: SessionsSettings) =>
+      builtInState({ conversations: ownedLog(stores), turns: stores.turns, state: ownedState(stores) }, state),
   ),
   provide(
     StateModules,
-    [OBSERVED_ADAPTER, BUILT_IN_STATE, ConversationCompaction],
-    (stores: SessionsAdapter, builtIn: BuiltInState, compaction: ConversationCompaction) =>
-      new StateModules(builtInModules(stores, builtIn, compaction)),
+    [OBSERVED_ADAPTER, BUILT_IN_STATE, ConversationCompaction, SESSIONS_SETTINGS],
+    (stores: SessionsAdapter, builtIn: BuiltInState, compaction: ConversationCompaction, { state }: SessionsSettings) =>
+      new StateModules(builtInModules(stores, builtIn, compaction), state.hookTimeoutMs),
   ),
   provide(
     SessionStateService,

@@ -43,7 +43,8 @@ export class OverviewController {
   }
 
   private async toRow(turn: Turn): Promise<object> {
-    const { id, idempotencyKey, position, status, request, reply, failures, acceptedAt, startedAt, settledAt } = turn;
+    const { id, idempotencyKey, position, status, request, reply, failures, lost, acceptedAt, startedAt, settledAt } =
+      turn;
     return {
       id,
       idempotencyKey,
@@ -52,6 +53,7 @@ export class OverviewController {
       input: request.input.text,
       reply: status === 'cancelled' ? await this.saidUntilStopped(id) : (reply?.text ?? null),
       failures,
+      lost,
       acceptedAt,
       startedAt,
       settledAt,

@@ -96,6 +96,7 @@ function newTurn(store: Store, request: AcceptTurn, position: number): Turn {
     idempotencyKey: idempotency?.key,
     status: 'queued',
     failures: 0,
+    lost: 0,
     acceptedAt: store.time(),
   };
 }

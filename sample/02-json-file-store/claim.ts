@@ -1,4 +1,4 @@
-import { type ClaimedTurn, type ClaimRequest, type Turn } from 'nestjs-agent-sessions';
+import { type ClaimedTurn, type ClaimNotice, type ClaimRequest, type Turn } from 'nestjs-agent-sessions';
 import { changeTurn, endTurn, isLastAttempt, stopTurn } from './change-turn.js';
 import { latestCheckpoint } from './checkpoints.js';
 import { windowOf } from './conversations.js';
@@ -9,8 +9,16 @@ import { saveStep } from './steps.js';
 import { type Store } from './store.js';
 import { type LaneRow, type TurnRow } from './tables.js';
 
-/** Looks at the head, and at the next one when that came to its end, until it can be given or must wait. */
-export function claim(store: Store, sessionId: string, request: ClaimRequest): ClaimedTurn | null {
+/** From so many losses on, a turn may be what ends its process: only claims that ask for such turns get it. */
+const SUSPECT_FROM_LOST = 2;
+
+/** Checks the head, and the next one when that has ended, until one can be given or must wait. */
+export function claim(
+  store: Store,
+  sessionId: string,
+  request: ClaimRequest,
+  notices: ClaimNotice[] = [],
+): ClaimedTurn | null {
   for (;;) {
     const lane = store.lanes.get(sessionId);
     const row = headOf(store, sessionId);
@@ -18,6 +26,10 @@ export function claim(store: Store, sessionId: string, request: ClaimRequest): C
     const { turn, waitStep } = row;
     if (turn.status !== 'running') {
       if (!isDue(store, turn) || isPaused(store, lane)) return null;
+      if (turn.lost >= SUSPECT_FROM_LOST && !request.suspects) {
+        notices.push({ type: 'suspect' });
+        return null;
+      }
       if (waitStep) saveStep(store, turn.id, { ...waitStep, value: { received: false } });
       return give(store, lane, row, request);
     }
@@ -25,34 +37,36 @@ export function claim(store: Store, sessionId: string, request: ClaimRequest): C
       return lane.running.holder === request.holder ? answer(store, lane, turn, request) : null;
     }
     if (isPaused(store, lane)) return null;
-    const failures = turn.failures + 1;
-    if (!isLastAttempt(store, turn) && failures < request.maxAttempts) {
-      return give(store, lane, row, request, failures);
+    if (isLastAttempt(store, turn)) stopTurn(store, row, turn.cancelMode ?? 'cancel');
+    else {
+      const lost = turn.lost + 1;
+      const holder = lane.running?.holder ?? '';
+      if (lost < Math.min(request.maxLost, SUSPECT_FROM_LOST)) {
+        const claimed = give(store, lane, row, request, lost);
+        notices.push({ type: 'lost', turn: claimed.turn, holder });
+        return claimed;
+      }
+      notices.push({ type: 'lost', turn: afterLoss(store, row, request, lost), holder });
     }
-    endLapsed(store, row, failures);
     watch(store, { ...lane, running: undefined });
   }
 }
 
-function endLapsed(store: Store, row: TurnRow, failures: number): void {
-  const { turn } = row;
-  if (isLastAttempt(store, turn)) stopTurn(store, row, turn.cancelMode ?? 'cancel');
-  else {
-    const message = `The lease of turn ${turn.id} lapsed.`;
-    const error = turn.error ?? { name: 'WorkerLostError', code: 'WORKER_LOST', message };
-    endTurn(store, row, { status: 'failed', failures, error });
+/** Ends a turn that was lost too often, or queues it for an attempt after a pause. */
+function afterLoss(store: Store, row: TurnRow, request: ClaimRequest, lost: number): Turn {
+  if (lost >= request.maxLost) {
+    const message = `The worker of turn ${row.turn.id} was lost ${lost} times.`;
+    const error = { name: 'WorkerLostError', code: 'WORKER_LOST', message };
+    return endTurn(store, row, { status: 'failed', lost, error });
   }
+  const { lossPauseMs = 0, maxLossPauseMs = lossPauseMs } = request;
+  const pauseMs = Math.min(lossPauseMs * 2 ** (lost - SUSPECT_FROM_LOST), maxLossPauseMs);
+  return changeTurn(store, row, { status: 'queued', lost, dueAt: store.time(pauseMs) });
 }
 
-function give(
-  store: Store,
-  lane: LaneRow,
-  row: TurnRow,
-  request: ClaimRequest,
-  failures = row.turn.failures,
-): ClaimedTurn {
+function give(store: Store, lane: LaneRow, row: TurnRow, request: ClaimRequest, lost = row.turn.lost): ClaimedTurn {
   const startedAt = row.turn.startedAt ?? store.time();
-  const fields = { status: 'running', startedAt, failures, dueAt: undefined, waitingFor: undefined } as const;
+  const fields = { status: 'running', startedAt, lost, dueAt: undefined, waitingFor: undefined } as const;
   const begun = row.turn.startedAt === undefined ? { ...row, epochs: lane.epochs } : row;
   const turn = changeTurn(store, begun, fields);
   const running = { turnId: turn.id, holder: request.holder, leaseEnd: store.now + request.leaseMs };

@@ -5,10 +5,15 @@ import {
   SessionNotFoundError,
   type Turn,
 } from 'nestjs-agent-sessions';
+import { assertMayWrite } from './documents.js';
 import { type Store } from './store.js';
 
 export const conversationsPort = (store: Store): ConversationLog => ({
-  append: (sessionId, messages) => store.commit(() => appendMessages(store, sessionId, messages)),
+  append: (sessionId, messages, ownership) =>
+    store.commit(() => {
+      assertMayWrite(store, sessionId, ownership?.requireSession);
+      return appendMessages(store, sessionId, messages);
+    }),
   window: (sessionId, limit) => store.read(() => windowOf(store, sessionId, limit)),
   sessions: (after, limit) => store.read(() => sessionsAfter(store, after, limit)),
   page: (sessionId, { after = 0, limit = 100 } = {}) => store.read(() => range(store, sessionId, after, limit)),

@@ -47,8 +47,8 @@ export function appendTo(store: Store, address: StateAddress, append: StateAppen
   const document = {
     value,
     batches: [...batches.slice(foldEnd), ...added],
-    // A document begins with version 1, also without a batch.
-    version: Math.max(1, version + added.length),
+    // A document that is created has a version, also without a batch.
+    version: added.length > 0 || !stored ? store.nextVersion(version) : version,
     createdAt,
   };
   return put(store, address, document, stored && append.keepExpiry ? timeLeft(store, stored) : append);

@@ -1,4 +1,4 @@
-import { SessionNotFoundError, type StateEntry, type StateStore } from 'nestjs-agent-sessions';
+import { SessionNotFoundError, SessionStateError, type StateEntry, type StateStore } from 'nestjs-agent-sessions';
 import { appendTo, documentAt, isExpired, live, nothing, put } from './document-rows.js';
 import { resetState } from './reset-state.js';
 import { type Store } from './store.js';
@@ -13,14 +13,14 @@ export const documentsPort = (store: Store): StateStore => ({
       : store.read(() => documentAt(store, address) ?? null),
   set: (address, value, options = {}) =>
     store.commit(() => {
-      if (store.erased.get(address.sessionId)) throw new SessionNotFoundError(address.sessionId);
+      assertMayWrite(store, address.sessionId, options.requireSession);
       const { version, createdAt } = documentAt(store, address) ?? nothing(store);
       if (options.ifVersion !== undefined && options.ifVersion !== version) return null;
-      return put(store, address, { value, batches: [], version: version + 1, createdAt }, options);
+      return put(store, address, { value, batches: [], version: store.nextVersion(version), createdAt }, options);
     }),
   append: (address, append) =>
     store.commit(() => {
-      if (store.erased.get(address.sessionId)) throw new SessionNotFoundError(address.sessionId);
+      assertMayWrite(store, address.sessionId, append.requireSession);
       return appendTo(store, address, append);
     }),
   delete: (address) =>
@@ -60,6 +60,15 @@ export const documentsPort = (store: Store): StateStore => ({
       return idle.length;
     }),
 });
+
+/** Refuses the late writes of a session that is erased; of one that must be there, also when it is not, or is over. */
+export function assertMayWrite(store: Store, sessionId: string, requireSession = false): void {
+  if (store.erased.get(sessionId)) throw new SessionNotFoundError(sessionId);
+  if (!requireSession) return;
+  const session = store.sessions.get(sessionId);
+  if (!session) throw new SessionNotFoundError(sessionId);
+  if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'write state');
+}
 
 /** Behind every place of a namespace: places are hexadecimal. */
 const BEYOND = '~';

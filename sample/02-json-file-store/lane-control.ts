@@ -65,12 +65,13 @@ export function laneOf(store: Store, sessionId: string): Lane {
 }
 
 function shown(turn: Turn, running: LaneRow['running']): LaneHead {
-  const { id, orchestrator, status, failures, cancelMode, waitingFor, acceptedAt, startedAt, dueAt } = turn;
+  const { id, orchestrator, status, failures, lost, cancelMode, waitingFor, acceptedAt, startedAt, dueAt } = turn;
   return {
     id,
     orchestrator,
     status,
     failures,
+    lost,
     acceptedAt,
     ...(cancelMode && { cancelMode }),
     ...(waitingFor && { waitingFor }),

@@ -5,6 +5,12 @@ import { type LaneRow, ms, type TurnRow } from './tables.js';
 /** How long a lane whose ring was lost waits until it is offered. */
 const LOST_RING_MS = 1000;
 
+/** The longest that an offered lane waits until it is offered again. */
+const LONGEST_PUT_OFF_MS = 5000;
+
+/** An `attentionAt` before that of every lane that waits. */
+export const BEFORE_OTHERS = 0;
+
 /** The id of the row that stands for all lanes: no session has it. */
 export const ALL_LANES = '';
 
@@ -56,17 +62,28 @@ export function held(store: Store, { sessionId, turnId, fence }: TurnHold): Held
   return { lane, row };
 }
 
-/** The earliest first; each is put off until somebody claims. */
-export function dueLanes(store: Store, limit: number): string[] {
-  const sessionIds: string[] = [];
-  if (store.lanes.get(ALL_LANES)?.mode === 'paused') return sessionIds;
+/**
+ * The earliest first; each is put off until somebody claims.
+ * @param includeOffered includes those that were put off
+ */
+export function dueLanes(store: Store, limit: number, includeOffered = false): string[] {
+  if (store.lanes.get(ALL_LANES)?.mode === 'paused') return [];
+  const lanes: LaneRow[] = [];
   for (const lane of store.lanes.by('attention', [])) {
-    if (lane.attentionAt! > store.now || sessionIds.length >= limit) break;
-    sessionIds.push(lane.sessionId);
-    const attentionAt = store.now + Math.min(1000 * 2 ** lane.offers, 5000);
-    store.lanes.put({ ...lane, attentionAt, offers: lane.offers + 1 });
+    if (lane.attentionAt! > store.now + (includeOffered ? LONGEST_PUT_OFF_MS : 0)) break;
+    if (lane.attentionAt! <= store.now || lane.offers > 0) lanes.push(lane);
+    if (!includeOffered && lanes.length === limit) break;
   }
-  return sessionIds;
+  if (includeOffered) lanes.sort((a, b) => firstAttention(a) - firstAttention(b));
+  return lanes.slice(0, limit).map((lane) => {
+    const attentionAt = store.now + Math.min(1000 * 2 ** lane.offers, LONGEST_PUT_OFF_MS);
+    store.lanes.put({ ...lane, attentionAt, offers: lane.offers + 1, firstAttentionAt: firstAttention(lane) });
+    return lane.sessionId;
+  });
+}
+
+function firstAttention({ offers, attentionAt = 0, firstAttentionAt = 0 }: LaneRow): number {
+  return offers > 0 ? firstAttentionAt : attentionAt;
 }
 
 /** Whoever ran these turns was the process before this one. */

@@ -14,8 +14,10 @@ export function resetState(store: Store, { sessionId, namespaces, epoch, log }: 
   if (lane && lane.nextPosition > 1) {
     const begun = Object.fromEntries(namespaces.map((namespace) => [namespace, epoch]));
     store.lanes.put({ ...lane, epochs: { ...lane.epochs, ...begun } });
-    const document = log && { value: log.value, batches: [], version: log.ifVersion + 1, createdAt: store.time() };
-    if (head && document) put(store, head, document, {});
+    if (head) {
+      const { value, ifVersion } = log;
+      put(store, head, { value, batches: [], version: store.nextVersion(ifVersion), createdAt: store.time() }, {});
+    }
   }
   return { documents: Object.fromEntries(documents), messages: messages.length };
 }

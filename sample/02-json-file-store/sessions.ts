@@ -6,7 +6,7 @@ import {
   sessionLifecycle as lifecycle,
   type SurfaceRules,
 } from 'nestjs-agent-sessions';
-import { changeSession, sessionOf } from './change-session.js';
+import { changeSession, sessionOf, touchSession } from './change-session.js';
 import { cancelParked, markTurn } from './change-turn.js';
 import { headOf } from './lane.js';
 import { removeSession } from './remove-session.js';
@@ -53,20 +53,19 @@ export const sessionsPort = (store: Store): AtomicSessionStoreAdapter => {
         return session ? { session, created: false, movedFrom: [] } : create(draft, rules);
       }),
 
-    touch: (id, maxLifetimeMs) =>
-      store.commit(() =>
-        changeSession(store, id, (session) => lifecycle.touched(session, store.time(), maxLifetimeMs)),
-      ),
+    touch: (id, lifetime) => store.commit(() => touchSession(store, id, lifetime)),
     mergeMetadata: (id, patch, maxBytes) =>
       store.commit(() => changeSession(store, id, (session) => lifecycle.withMetadata(session, patch, maxBytes))),
     detachSurface: (id, surfaceId) =>
       store.commit(() => changeSession(store, id, (session) => lifecycle.withoutSurface(session, surfaceId))),
     attachSurface: (id, surfaceId, rules) =>
       store.commit(() => {
-        const attach = (session: Session) => lifecycle.withSurface(session, surfaceId, rules.maxSurfaces);
+        const before = sessionOf(store, id);
+        const attach = (session: Session) => lifecycle.withSurface(session, surfaceId, store.time(), rules);
         const changed = changeSession(store, id, attach);
-        if (!changed.changed) return { ...changed, movedFrom: [] };
-        return { ...changed, movedFrom: claimSurfaces(store, changed.session, [surfaceId], rules) };
+        if (!changed.changed) return { ...changed, movedFrom: [], detached: [] };
+        const movedFrom = claimSurfaces(store, changed.session, [surfaceId], rules);
+        return { ...changed, movedFrom, detached: lifecycle.detachedSurfaces(before, changed.session) };
       }),
     expire: (id) => store.commit(() => expire(id)),
     revoke: (id) =>

@@ -1,14 +1,13 @@
 import {
   type ClaimRequest,
   type SettledTurn,
-  sessionLifecycle,
   StateResetError,
   type TurnHold,
   type TurnSettlement,
   writtenNamespaces,
 } from 'nestjs-agent-sessions';
 import { appendCheckpoint } from './checkpoints.js';
-import { changeSession } from './change-session.js';
+import { touchSession } from './change-session.js';
 import { endTurn } from './change-turn.js';
 import { claim } from './claim.js';
 import { appendMessages } from './conversations.js';
@@ -24,13 +23,25 @@ export function settle(store: Store, hold: TurnHold, settlement: TurnSettlement,
 
   const { lane, row } = held(store, hold);
   const { sessionId, failures } = row.turn;
-  const { status, reply, error, report, checkpoint, keepCheckpoints, messages, stateChanges = [] } = settlement;
+  const {
+    status,
+    reply,
+    error,
+    report,
+    usage,
+    checkpoint,
+    keepCheckpoints,
+    messages,
+    sessionTtlMs,
+    stateChanges = [],
+  } = settlement;
   const reset = resetSince(lane, row.epochs, writtenNamespaces(settlement));
   if (reset.length) throw new StateResetError(sessionId, reset);
   if (checkpoint) appendCheckpoint(store, checkpoint, keepCheckpoints);
   appendMessages(store, sessionId, messages, row.turn);
   for (const { name, append } of stateChanges) appendTo(store, { ...name, sessionId }, append);
-  const sessionChange = status === 'awaiting-input' || status === 'completed' ? touch(store, sessionId) : undefined;
+  const sessionChange =
+    status === 'awaiting-input' || status === 'completed' ? touch(store, sessionId, sessionTtlMs) : undefined;
   const turn = endTurn(
     store,
     { ...row, settledWith: hold.fence },
@@ -39,6 +50,7 @@ export function settle(store: Store, hold: TurnHold, settlement: TurnSettlement,
       reply,
       error,
       report,
+      usage: usage ?? row.turn.usage,
       turnIndex: checkpoint?.turnIndex,
       failures: status === 'failed' ? failures + 1 : failures,
     },
@@ -52,8 +64,8 @@ function goOn(store: Store, sessionId: string, request?: ClaimRequest): Pick<Set
   return { next, ring: isDue(store, headOf(store, sessionId)?.turn) };
 }
 
-function touch(store: Store, sessionId: string): SettledTurn['sessionChange'] {
+function touch(store: Store, sessionId: string, ttlMs?: number): SettledTurn['sessionChange'] {
   const session = store.sessions.get(sessionId);
   if (!session || !isLive(session)) return undefined;
-  return changeSession(store, sessionId, (stored) => sessionLifecycle.touched(stored, store.time()));
+  return touchSession(store, sessionId, ttlMs === undefined ? {} : { ttlMs });
 }

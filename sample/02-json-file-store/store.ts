@@ -18,6 +18,7 @@ export class Store extends Tables {
   private readonly listeners = new Set<(turnId: string) => void>();
   private hinted = new Set<string>();
   private writing = false;
+  private lastVersion = 0;
 
   constructor(
     private readonly journal: Journal,
@@ -30,6 +31,16 @@ export class Store extends Tables {
   /** The time of the operation, or a later one, as it is stored. */
   time(laterMs = 0): string {
     return new Date(this.now + laterMs).toISOString();
+  }
+
+  /**
+   * The version after `before` of a document. After 0 it is higher than any version that was given out, so a document that is deleted
+   * and created again never has a version that it had before.
+   */
+  nextVersion(before: number): number {
+    const version = before > 0 ? before + 1 : Math.max(this.lastVersion + 1, this.now * 1000);
+    this.lastVersion = Math.max(this.lastVersion, version);
+    return version;
   }
 
   /** Says after the commit that the turn changed. */

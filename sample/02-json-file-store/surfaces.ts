@@ -7,7 +7,7 @@ export function claimSurfaces(
   store: Store,
   owner: Session | NewSession,
   surfaces: readonly string[],
-  { policy }: SurfaceRules,
+  { policy, lifetime }: SurfaceRules,
 ): Session[] {
   if (policy === 'share') return [];
   const holders = new Map<string, Session>();
@@ -16,7 +16,12 @@ export function claimSurfaces(
       if (holder.id !== owner.id) holders.set(holder.id, holder);
     }
   }
-  if (policy === 'reject') sessionLifecycle.assertSurfaceFree(owner.id, surfaces, [...holders.values()]);
+  if (policy === 'reject') {
+    const holding = [...holders.values()].filter(
+      (holder) => !sessionLifecycle.isAbandoned(holder, store.time(), lifetime),
+    );
+    sessionLifecycle.assertSurfaceFree(owner.id, surfaces, holding);
+  }
   return [...holders.values()].map((holder) =>
     store.sessions.put(surfaces.reduce(sessionLifecycle.withoutSurface, holder)),
   );

@@ -1,4 +1,5 @@
 import {
+  type AwaitedTurn,
   type Checkpoint,
   type ClaimedTurn,
   type JsonValue,
@@ -9,6 +10,7 @@ import {
   type StateAddress,
   type StateDocument,
   type StepKey,
+  stepText,
   type StoredStep,
   type Turn,
   type TurnEvent,
@@ -46,10 +48,14 @@ export interface LaneRow {
   readonly fence: number;
   /** Who has the head now. */
   readonly running?: { readonly turnId: string; readonly holder: string; readonly leaseEnd: number };
+  /** What the head waited for when it had this fence. */
+  readonly awaited?: { readonly fence: number; readonly turns: readonly AwaitedTurn[] };
   /** When somebody must look at the lane next. */
   readonly attentionAt?: number;
   /** How often `due` gave it since the last claim. */
   readonly offers: number;
+  /** `attentionAt` before the first of them. */
+  readonly firstAttentionAt?: number;
   /** Left out: open. */
   readonly mode?: Lane['mode'];
   /** The one that was begun last, by namespace. */
@@ -85,8 +91,8 @@ export class Tables {
     key: ({ turn: { sessionId, idempotencyKey, position } }) =>
       idempotencyKey === undefined ? [] : [[sessionId, idempotencyKey, position]],
   });
-  readonly steps = new Table((row: { turnId: string; step: StoredStep }) => stepId(row.turnId, row.step), {
-    turn: ({ turnId, step }) => [stepId(turnId, step)],
+  readonly steps = new Table((row: { turnId: string; step: StoredStep }) => stepPlace(row.turnId, row.step), {
+    turn: ({ turnId, step }) => [stepPlace(turnId, step)],
   });
   readonly signals = new Table((row: { turnId: string; name: string; payload: JsonValue }) => [row.turnId, row.name], {
     turn: ({ turnId, name }) => [[turnId, name]],
@@ -142,8 +148,8 @@ export function stateSince({ state, stateChangedAt, lastActivityAt }: Session): 
   return state === 'expired' ? stateChangedAt : lastActivityAt;
 }
 
-function stepId(turnId: string, { iteration, intent, name, occurrence }: StepKey): Key {
-  return [turnId, iteration, intent, name, occurrence];
+export function stepPlace(turnId: string, key: StepKey): Key {
+  return [turnId, stepText(key)];
 }
 
 /** By scope and key as `list` has them: in the order of their bytes. */

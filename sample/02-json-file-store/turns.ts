@@ -1,5 +1,6 @@
 import {
   type ChangedLane,
+  type ClaimNotice,
   type RenewedLease,
   type Turn,
   type TurnHold,
@@ -10,10 +11,11 @@ import {
 import { accept } from './accept.js';
 import { cancelParked, type CancelMode, markTurn, putBack, stopTurn } from './change-turn.js';
 import { claim } from './claim.js';
-import { dueLanes, headOf, held, watch } from './lane.js';
+import { BEFORE_OTHERS, dueLanes, headOf, held, watch } from './lane.js';
 import { controlLane, laneOf, pageOfLanes } from './lane-control.js';
 import { removeTurn } from './remove-session.js';
 import { settle } from './settle.js';
+import { recordSpending } from './spending.js';
 import { saveStep } from './steps.js';
 import { type Store } from './store.js';
 import { isOpen, ms } from './tables.js';
@@ -21,19 +23,43 @@ import { signal, wait } from './waits.js';
 
 export const turnsPort = (store: Store): TurnLedger => ({
   accept: (request) => store.commit(() => accept(store, request)),
-  claim: (sessionId, request) => store.commit(() => claim(store, sessionId, request)),
+  claim: async (sessionId, request) => {
+    const notices: ClaimNotice[] = [];
+    const claimed = await store.commit(() => claim(store, sessionId, request, notices));
+    for (const notice of notices) request.onNotice?.(notice);
+    return claimed;
+  },
   renew: (hold, leaseMs) => store.commit(() => renew(store, hold, leaseMs)),
-  saveStep: (hold, step) => store.commit(() => saveStep(store, held(store, hold).row.turn.id, step)),
-  settle: (hold, settlement, next) => store.commit(() => settle(store, hold, settlement, next)),
-  retry: (hold, { error, delayMs }) =>
+  saveStep: (hold, step, before, spending) =>
     store.commit(() => {
-      const own = held(store, hold);
+      const { id } = recordSpending(store, held(store, hold), spending).row.turn;
+      if (before) saveStep(store, id, before);
+      return saveStep(store, id, step);
+    }),
+  settle: (hold, settlement, next) => store.commit(() => settle(store, hold, settlement, next)),
+  retry: (hold, { error, delayMs, spending }) =>
+    store.commit(() => {
+      const own = recordSpending(store, held(store, hold), spending);
       const failures = own.row.turn.failures + 1;
       return putBack(store, own, { status: 'queued', failures, error, dueAt: store.time(delayMs) });
     }),
-  release: (hold, delayMs) =>
-    store.commit(() => putBack(store, held(store, hold), { status: 'queued' }, { offerAt: store.now + delayMs })),
+  release: (hold, delayMs, spending) =>
+    store.commit(() => {
+      const own = recordSpending(store, held(store, hold), spending);
+      const offerAt = delayMs === 0 ? BEFORE_OTHERS : store.now + delayMs;
+      return putBack(store, own, { status: 'queued' }, { offerAt });
+    }),
   wait: (hold, request) => store.commit(() => wait(store, hold, request)),
+  saveAwaited: (hold, turns) =>
+    store.commit(() => {
+      const { lane } = held(store, hold);
+      store.lanes.put({ ...lane, awaited: { fence: hold.fence, turns } });
+    }),
+  awaited: (sessionId) =>
+    store.read(() => {
+      const lane = store.lanes.get(sessionId);
+      return lane?.running && lane.awaited?.fence === lane.fence ? lane.awaited.turns : [];
+    }),
   signal: (turnId, name, payload) => store.commit(() => signal(store, turnId, name, payload)),
   cancel: (turnId, mode) => store.commit(() => cancel(store, turnId, mode)),
   get: (turnId) => store.read(() => store.turns.get(turnId)?.turn ?? null),
@@ -45,7 +71,7 @@ export const turnsPort = (store: Store): TurnLedger => ({
   clear: (sessionId) => store.commit(() => cancelParked(store, sessionId)),
   lane: (sessionId) => store.read(() => laneOf(store, sessionId)),
   lanes: (query) => store.read(() => pageOfLanes(store, query)),
-  due: (limit) => store.commit(() => dueLanes(store, limit)),
+  due: (limit, includeOffered) => store.commit(() => dueLanes(store, limit, includeOffered)),
   purgeSettled: (olderThanMs, limit) => store.commit(() => purgeSettled(store, store.now - olderThanMs, limit)),
 });
 
@@ -78,12 +104,23 @@ function purgeSettled(store: Store, before: number, limit: number): number {
 }
 
 /** A page is read from the lane turn by turn, whatever the statuses that are asked for. */
-function list(store: Store, { sessionId, status, after = 0, limit = 50 }: TurnQuery): Turn[] {
+function list(store: Store, { sessionId, status, order = 'asc', after, limit = 50 }: TurnQuery): Turn[] {
+  if (order === 'desc') return latest(store, { sessionId, status, after, limit });
   const found: Turn[] = [];
-  const wanted = status === undefined ? undefined : [status].flat();
-  for (const { turn } of store.turns.by('lane', [sessionId], [sessionId, after + 1])) {
+  for (const { turn } of store.turns.by('lane', [sessionId], [sessionId, (after ?? 0) + 1])) {
     if (found.length >= limit) break;
-    if (!wanted || wanted.includes(turn.status)) found.push(turn);
+    if (isWanted(turn, status)) found.push(turn);
   }
   return found;
+}
+
+/** Reads the whole lane: its index has one direction. */
+function latest(store: Store, { sessionId, status, after = Infinity, limit }: TurnQuery): Turn[] {
+  const lane = [...store.turns.by('lane', [sessionId])].map(({ turn }) => turn);
+  const wanted = lane.filter((turn) => turn.position < after && isWanted(turn, status));
+  return wanted.reverse().slice(0, limit);
+}
+
+function isWanted(turn: Turn, status: TurnQuery['status']): boolean {
+  return status === undefined || [status].flat().includes(turn.status);
 }

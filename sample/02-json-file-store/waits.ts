@@ -9,6 +9,7 @@ import {
 } from 'nestjs-agent-sessions';
 import { changeTurn, putBack } from './change-turn.js';
 import { held, watch } from './lane.js';
+import { recordSpending } from './spending.js';
 import { saveStep } from './steps.js';
 import { type Store } from './store.js';
 import { isOpen } from './tables.js';
@@ -18,7 +19,7 @@ interface Waited {
   readonly received?: { readonly payload: JsonValue };
 }
 
-export function wait(store: Store, hold: TurnHold, { signal: name, step, timeoutMs }: TurnWait): Waited {
+export function wait(store: Store, hold: TurnHold, { signal: name, step, timeoutMs, spending }: TurnWait): Waited {
   const own = held(store, hold);
   const early = store.signals.get(hold.turnId, name);
   if (early) {
@@ -27,7 +28,8 @@ export function wait(store: Store, hold: TurnHold, { signal: name, step, timeout
     return { turn: own.row.turn, received: { payload } };
   }
   const waitingFor = { signal: name, until: timeoutMs === undefined ? undefined : store.time(timeoutMs) };
-  return { turn: putBack(store, own, { status: 'waiting', waitingFor }, { waitStep: step }) };
+  const parked = recordSpending(store, own, spending);
+  return { turn: putBack(store, parked, { status: 'waiting', waitingFor }, { waitStep: step }) };
 }
 
 export function signal(store: Store, turnId: string, name: string, payload: JsonValue): SignalledTurn {

@@ -21,12 +21,8 @@ export const ACTIONS = [
 export const HAND_OVER = 'transfer_to_human_agents';
 export const TOOLS: readonly string[] = [...LOOK_UPS, ...ACTIONS, HAND_OVER];
 
-/** What the agent itself does first in each turn; the model must not have it. A yes counts for what comes right after it. */
-export const HEAR_USER = 'hear_user';
-
 const identified: OrchestrationCondition = { type: 'tool_used', value: 'get_user_details' };
-const justHeard: OrchestrationCondition = { type: 'last_tool', value: HEAR_USER };
-/** A sentence that begins with yes. Better than this is a button, or a predicate that asks a model. */
+/** A sentence that begins with yes; it is evaluated when a turn begins. Better is a button, or a predicate that asks a model. */
 const saidYes: OrchestrationCondition = { type: 'message_matches', value: '(^|[.!?]\\s+)yes\\b', flags: 'i' };
 
 /**
@@ -40,21 +36,21 @@ export const AIRLINE_STEPS: readonly OrchestrationStep[] = [
     isDefault: true,
     sequence: ['get_user_details'],
     onComplete: 'look-up',
-    resetSequenceOn: [HEAR_USER, 'think', HAND_OVER],
+    resetSequenceOn: ['think', HAND_OVER],
   },
   {
     name: 'transferred',
     description: 'A human has taken over. Say so, and do nothing else.',
     conditions: [{ type: 'tool_used', value: HAND_OVER }],
-    availableTools: { allowed: [HEAR_USER] },
+    availableTools: { denied: ['*'] },
   },
   {
     name: 'act',
     description: 'The user has said yes: do one thing, the one that was listed. Look up before what is needed for it.',
-    conditions: [identified, justHeard, saidYes],
+    conditions: [identified, saidYes],
     sequence: [{ anyOf: ACTIONS }],
     onComplete: 'report',
-    resetSequenceOn: [HEAR_USER, ...LOOK_UPS, HAND_OVER],
+    resetSequenceOn: [...LOOK_UPS, HAND_OVER],
   },
   {
     name: 'look-up',

@@ -2,11 +2,12 @@ import {
   Intent,
   Orchestrator,
   reply,
+  type StepInfo,
   ToolNotAllowedError,
   type TurnContext,
   type TurnOutcome,
 } from 'nestjs-agent-sessions';
-import { AIRLINE_STEPS, HEAR_USER, TOOLS } from './airline-plan.js';
+import { AIRLINE_STEPS, TOOLS } from './airline-plan.js';
 import { AirlineModel, type Exchange, type ToolCall, type ToolResult } from './airline-model.js';
 import { AirlineToolError, AirlineTools } from './airline-tools.js';
 
@@ -30,7 +31,6 @@ export class AirlineAgent {
 
   @Intent()
   async serve(turn: TurnContext): Promise<TurnOutcome> {
-    await turn.tools.use(HEAR_USER, turn.id, () => null);
     const from = stepOf(turn);
     const allowed = turn.tools.allowed(TOOLS);
     const exchanges: Exchange[] = [];
@@ -42,18 +42,21 @@ export class AirlineAgent {
         return reply(text, { data: log });
       }
       const results: ToolResult[] = [];
-      for (const call of calls) results.push(await this.call(turn, call));
+      for (const call of calls) results.push(await this.call(turn, call, exchanges.length));
       exchanges.push({ calls, results });
     }
   }
 
   /** Whatever goes wrong with a tool is an answer to the model, which may do better then. */
-  private async call(turn: TurnContext, call: ToolCall): Promise<ToolResult> {
+  private async call(turn: TurnContext, call: ToolCall, exchange: number): Promise<ToolResult> {
     const about = { tool: call.name, step: stepOf(turn) };
-    // Whatever a model makes up, above all HEAR_USER: it must not renew the user's yes by itself.
+    // A model may make up names.
     if (!TOOLS.includes(call.name)) return { ...about, outcome: 'failed', content: `There is no tool ${call.name}.` };
     try {
-      const content = await turn.tools.use(call.name, call.id, ({ key }) => this.tools.run(turn, call, key));
+      const run = ({ key }: StepInfo): Promise<string> | string => this.tools.run(turn, call, key);
+      // The recorded model gives an id twice in a turn now and then; never twice in one answer.
+      const callId = `${exchange} ${call.id}`;
+      const content = await turn.tools.use(call.name, callId, run, { input: call.arguments });
       return { ...about, outcome: 'used', content };
     } catch (error) {
       if (error instanceof ToolNotAllowedError) return { ...about, outcome: 'refused', content: error.message };

@@ -51,8 +51,8 @@ class AppModule {}
 
 const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
 const { id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' });
-for (const text of ['search', 'pay', 'Check out: pay', 'check_stock', 'pay']) {
+for (const text of ['search', 'pay', 'Check out: pay', 'check_stock', 'pay', 'Check out: check_stock, pay, search']) {
   const { reply: answer } = await app.get(TurnService).execute('shop', text, { sessionId });
-  console.log(`${text.padEnd(16)}${answer}`);
+  console.log(`${text.padEnd(37)}${answer}`);
 }
 await app.close();

@@ -28,7 +28,7 @@ export const FIXTURE: readonly Conversation[] = [
     user('Yes!'),
     ...call('cancel_reservation', { reservation_id: 'QX7TLM' }, '{"status":"cancelled"}'),
     ...call('think', { thought: 'A certificate would be nice.' }, ''),
-    ...call('hear_user', {}, 'Yes!'),
+    ...call('confirm', {}, 'Yes!'),
     ...call('send_certificate', { user_id: 'nora_berg_2041', amount: 100 }, 'Certificate added'),
     agent('QX7TLM is cancelled.'),
   ]),

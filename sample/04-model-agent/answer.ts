@@ -35,6 +35,10 @@ export async function answer(turn: TurnContext, { model, system, tools = {} }: R
     switch (part.type) {
       case 'error':
         throw part.error;
+      case 'finish-step':
+        // Round by round: an attempt that fails later has counted what it took.
+        turn.usage.add(toUsage(part.usage));
+        break;
       case 'tool-error':
         if (!isForTheModel(part.error)) throw part.error;
         void turn.emit({ type: 'tool', data: { tool: part.toolName, failed: textOf(part.error) } });
@@ -44,7 +48,6 @@ export async function answer(turn: TurnContext, { model, system, tools = {} }: R
     }
   }
   turn.signal.throwIfAborted();
-  turn.usage.add(toUsage(await result.totalUsage));
   return reply(await result.text, { messages: toMessages((await result.response).messages) });
 }
 

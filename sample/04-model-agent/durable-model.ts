@@ -9,20 +9,24 @@ type Part = Stream extends ReadableStream<infer P> ? P : never;
  * A model for `streamText` whose answers are stored steps of a turn: shown word by word while they come, stored before their
  * tools run, and given again to the next attempt instead of being asked for. So a call of a tool keeps its id over attempts,
  * by which `turn.tools.use` knows what was done.
+ * @param key identifies the conversation with the model: give one to each of several that run at the same time
  */
-export function durable(model: Model, turn: Pick<TurnContext<never>, 'step' | 'emit'>): LanguageModel {
+export function durable(model: Model, turn: Pick<TurnContext<never>, 'step' | 'emit'>, key = 'main'): LanguageModel {
+  let asked = 0;
   return wrapLanguageModel({
     model,
     middleware: {
       specificationVersion: 'v3',
       wrapStream: async ({ doStream }) => {
-        let asked = false;
-        const parts = await turn.step('ask the model', async () => {
-          asked = true;
+        let isAsked = false;
+        const ask = async (): Promise<Part[]> => {
+          isAsked = true;
           return readAll((await doStream()).stream, show);
-        });
-        // What an earlier attempt was told is shown again: clients have dropped it.
-        if (!asked) parts.forEach(show);
+        };
+        // The answers of one conversation follow one another, whatever runs beside it.
+        const parts = await turn.step('ask the model', ask, { key: `${key} ${(asked += 1)}` });
+        // The words of an earlier attempt are shown again: clients have dropped them.
+        if (!isAsked) parts.forEach(show);
         return { stream: simulateReadableStream({ chunks: parts, initialDelayInMs: null, chunkDelayInMs: null }) };
       },
     },

@@ -16,6 +16,6 @@ export function turnTool<Input>(
   return tool<Input, string>({
     description,
     inputSchema,
-    execute: (input: Input, { toolCallId }) => turn.tools.use(name, toolCallId, (info) => work(input, info)),
+    execute: (input: Input, { toolCallId }) => turn.tools.use(name, toolCallId, (info) => work(input, info), { input }),
   } as Tool<Input, string>);
 }

@@ -22,8 +22,8 @@ export class AppModule {
               queue: openQueue(),
               // A lane waits this long for a worker that was killed: short, because here that happens often.
               leaseMs: 2000,
-              // A killed worker costs its turns an attempt.
-              retry: { attempts: 20, backoff: { type: 'fixed', delayMs: 300 } },
+              // A turn is lost with each worker that is killed while it runs there.
+              retry: { maxLost: 20, backoff: { type: 'fixed', delayMs: 300 } },
             },
           }),
         }),

@@ -48,7 +48,7 @@ function drawTurns(turns: readonly TurnView[], width: number): string {
 }
 
 function symbolOf(turn: TurnView): string {
-  const mark = turn.failures > 0 ? '*' : '';
+  const mark = turn.failures + turn.lost > 0 ? '*' : '';
   if (turn.status === 'running') return `${mark}>${workerOf(turn)}`;
   if (!isTerminal(turn.status)) return `${mark}.`;
   return turn.doneBy.length > 0 ? mark + workerOf(turn) : 'X';

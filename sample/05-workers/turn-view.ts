@@ -2,7 +2,10 @@ import { type Turn } from 'nestjs-agent-sessions';
 import { type WorkerNote } from './worker-notes.service.js';
 
 /** A turn as the API shows it. */
-export interface TurnView extends Pick<Turn, 'id' | 'position' | 'status' | 'failures' | 'turnIndex' | 'settledAt'> {
+export interface TurnView extends Pick<
+  Turn,
+  'id' | 'position' | 'status' | 'failures' | 'lost' | 'turnIndex' | 'settledAt'
+> {
   readonly reply: string | null;
   /** Of an answered turn: who did each of its steps. */
   readonly doneBy: readonly string[];
@@ -11,8 +14,8 @@ export interface TurnView extends Pick<Turn, 'id' | 'position' | 'status' | 'fai
 }
 
 export function toView(turn: Turn, note: WorkerNote | null): TurnView {
-  const { id, position, status, failures, turnIndex, settledAt, reply } = turn;
+  const { id, position, status, failures, lost, turnIndex, settledAt, reply } = turn;
   const { doneBy = [] } = (reply?.data ?? {}) as { doneBy?: string[] };
   const worker = status === 'running' && note?.turnId === id ? { name: note.name, pid: note.pid } : null;
-  return { id, position, status, failures, turnIndex, settledAt, reply: reply?.text ?? null, doneBy, worker };
+  return { id, position, status, failures, lost, turnIndex, settledAt, reply: reply?.text ?? null, doneBy, worker };
 }

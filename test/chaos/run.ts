@@ -60,12 +60,17 @@ async function playIn(folder: string, run: Run, stop: AbortSignal): Promise<RunR
     writeFileSync(join(folder, 'contents.json'), JSON.stringify(contents));
     // What a worker on a file held is free as soon as its process is gone.
     const leaseMs = store === 'sqlite' ? null : LEASE_MS;
-    const verdict = checkHistory(readHistory(folder), contents, { leaseMs });
-    const nothing = verdict.attempts === 0 ? [new Error('No handler began: nothing was proved.')] : [];
-    return { ...run, verdict, failures: [...stage.failures, ...nothing] };
+    const verdict = checkHistory(readHistory(folder), contents, { leaseMs, maxLost: stage.maxLost });
+    return { ...run, verdict, failures: [...stage.failures, ...nothingProved(stage, verdict)] };
   } finally {
     await stage.close();
   }
+}
+
+function nothingProved({ hasCulprit }: Stage, { attempts, crashes }: Verdict): Error[] {
+  if (attempts === 0) return [new Error('No handler began: nothing was proved.')];
+  if (hasCulprit && crashes === 0) return [new Error('No handler killed its process: nothing was proved.')];
+  return [];
 }
 
 /**
@@ -77,8 +82,9 @@ async function comeToRest(stage: Stage, stop: AbortSignal): Promise<readonly str
   const store = stage.place.openStore();
   await store.init?.();
   try {
-    const giveUp = performance.now() + REST_LIMIT_MS;
+    const from = performance.now();
     for (;;) {
+      const giveUp = Math.max(from, stage.disturbedAt) + REST_LIMIT_MS;
       stop.throwIfAborted();
       const idle = stage.silence() && (await store.turns.lanes({ limit: 1 })).lanes.length === 0;
       const leftovers = await stage.place.leftovers();

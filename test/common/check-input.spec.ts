@@ -111,12 +111,23 @@ describe('checkInput', () => {
     expect(problemOf({ guest: 'ann', night: 2 })).toEqual({ path: 'booking.night', problem: 'is not a known key.' });
   });
 
-  it('SES-04 refuses what is no plain object', () => {
-    class Other {
-      guest = 'ann';
+  it('FIX-48 takes instances of other classes, and refuses unknown keys of theirs', () => {
+    class Dto {
+      constructor(readonly guest: string) {}
+      get shown(): string {
+        return this.guest;
+      }
     }
+    expect(check(new Dto('ann'))).toMatchObject({ guest: 'ann' });
+    expect(problemOf(Object.assign(new Dto('ann'), { gust: 1 }))).toEqual({
+      path: 'booking.gust',
+      problem: 'is not a known key.',
+    });
+  });
+
+  it('SES-04 refuses what is no object with fields', () => {
     expect(problemOf(undefined)).toEqual({ path: 'booking', problem: 'must be an object. It is undefined.' });
-    for (const input of ['ann', 7, true, [], () => 1, new Map(), new Date(), new Other()]) {
+    for (const input of ['ann', 7, true, [], () => 1, new Map(), new Date(), new Error('ann'), Promise.resolve()]) {
       expect(problemOf(input)).toEqual({ path: 'booking', problem: 'must be an object.' });
     }
     expect(check(Object.assign(Object.create(null) as object, { guest: 'ann' }))).toMatchObject({ guest: 'ann' });

@@ -113,8 +113,8 @@ describe('the chat page of the support desk', () => {
     expect(await chat.status.innerText()).toBe('');
     const { turns } = await chat.overview();
     expect(turns).toMatchObject([
-      { input: POLICY, status: 'awaiting-input', failures: 1 },
-      { input: 'Where is order 7?', status: 'awaiting-input', failures: 0 },
+      { input: POLICY, status: 'awaiting-input', lost: 1 },
+      { input: 'Where is order 7?', status: 'awaiting-input', lost: 0 },
     ]);
     const said = turns.flatMap(({ input, reply }) => [input, reply]);
     expect(await chat.lines()).toEqual(said.map(withSpeaker));

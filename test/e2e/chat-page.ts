@@ -4,7 +4,7 @@ import { type Turn } from 'nestjs-agent-sessions';
 /** What `GET /overview` says, as far as it is looked at here. */
 export interface Overview {
   readonly step: { readonly name: string; readonly tools: readonly string[] };
-  readonly turns: readonly (Pick<Turn, 'id' | 'status' | 'failures'> & { input: string; reply: string | null })[];
+  readonly turns: readonly (Pick<Turn, 'id' | 'status' | 'lost'> & { input: string; reply: string | null })[];
 }
 
 /** The chat page of the support desk in a browser, as its reader sees it. */

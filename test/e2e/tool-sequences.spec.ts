@@ -6,7 +6,7 @@ import { type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { type OrchestrationCondition, OrchestrationStateManager, type OrchestrationStep } from 'nestjs-agent-sessions';
 import { AppModule } from '../../sample/03-tool-sequences/app.module.js';
-import { AIRLINE_PLAN, HEAR_USER } from '../../sample/03-tool-sequences/airline-plan.js';
+import { AIRLINE_PLAN } from '../../sample/03-tool-sequences/airline-plan.js';
 import { FIXTURE } from '../../sample/03-tool-sequences/fixture.js';
 import { planDiagram } from '../../sample/03-tool-sequences/plan-diagram.js';
 import { type PlayedTurn, Player } from '../../sample/03-tool-sequences/player.js';
@@ -53,11 +53,11 @@ describe('an agent with a plan of steps', () => {
       'cancel_reservation refused in look-up',
       'cancel_reservation used in act',
       'think used in report',
-      'hear_user failed in report',
+      'confirm failed in report',
       'send_certificate refused in report',
     ]);
     expect(turns[0].results[0].content).toBe(
-      'The tool cancel_reservation is not allowed in step identify. Allowed now: get_user_details, hear_user, think, ' +
+      'The tool cancel_reservation is not allowed in step identify. Allowed now: get_user_details, think, ' +
         'transfer_to_human_agents.',
     );
   });
@@ -87,10 +87,8 @@ describe('an agent with a plan of steps', () => {
 
     expect(state).toMatchObject({ activeStep: 'report', progress: { identify: 0, 'look-up': 0, act: 0 } });
     expect(state?.toolHistory.map(({ tool, step }) => [tool, step])).toEqual([
-      [HEAR_USER, 'identify'],
       ['get_user_details', 'identify'],
       ['get_reservation_details', 'look-up'],
-      [HEAR_USER, 'look-up'],
       ['cancel_reservation', 'act'],
     ]);
   });
@@ -102,7 +100,7 @@ describe('an agent with a plan of steps', () => {
 
     expect(printed).toContain(
       '  user    Yes!\n  step    act; allowed: all tools\n  used    cancel_reservation, in act\n' +
-        '  used    think, in report\n  failed  hear_user: There is no tool hear_user.\n' +
+        '  used    think, in report\n  failed  confirm: There is no tool confirm.\n' +
         '  refused send_certificate: The tool send_certificate is not allowed in step report. Allowed now: *, but not ',
     );
     expect(printed).toContain('nowhere.jsonl is not there, so these were all.');

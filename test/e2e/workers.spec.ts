@@ -81,7 +81,7 @@ describeRedis('one API and two workers', () => {
     expect(steadyClock.now() - killedAt).toBeLessThan(LEASE_MS + 4000);
     const killed = lane.turns.find((turn) => turn.id === id);
     expect(killed).toMatchObject({ status: 'awaiting-input', worker: null });
-    expect(killed?.failures).toBeGreaterThanOrEqual(1);
+    expect(killed?.lost).toBeGreaterThanOrEqual(1);
     expect(await lane.verify()).toBeNull();
   });
 

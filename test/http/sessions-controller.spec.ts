@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { memoryAdapter, type Session, type SessionsErrorBody, type SessionView } from 'nestjs-agent-sessions';
+import { forgedCursors } from '../session/bad-inputs.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { type ClientApp, clientApp, desk, type Method } from './client-app.js';
 import { PLATFORMS } from './http-app.js';
@@ -147,6 +148,14 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     },
   );
 
+  it.each(forgedCursors)('FIX-52 answers 400 to a cursor with %s', async (_, cursor) => {
+    calls.length = 0;
+    const body: unknown = (await client.ask('get', '/sessions').set('x-cursor', cursor).expect(400)).body;
+
+    expect(body).toMatchObject({ statusCode: 400, code: 'INVALID_INPUT' });
+    expect(calls).toEqual([]);
+  });
+
   it('NST-16 changes the metadata, and nothing else', async () => {
     const { id } = await client.session({ metadata: { color: 'red', size: 2 } });
     const patch = (body: unknown) => client.ask('patch', '/sessions/current', { sessionId: id, body });
@@ -159,6 +168,27 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     await patch('{"metadata":{"a":{"__proto__":{"admin":true}}}}').expect(400);
     await patch({ metadata: { text: 'x'.repeat(70_000) } }).expect(413);
     expect(await client.sessions.get(id)).toMatchObject({ version: 2, state: 'created' });
+  });
+
+  it('FIX-47 removes the metadata keys of unset, with and without a patch', async () => {
+    const { id } = await client.session({ metadata: { color: 'red', size: 2, shape: 'round' } });
+    const patch = (body: unknown) => client.ask('patch', '/sessions/current', { sessionId: id, body });
+    const metadataAfter = async (body: unknown): Promise<unknown> =>
+      ((await patch(body).expect(200)).body as SessionView).metadata;
+
+    expect(await metadataAfter({ unset: ['size', 'unknown'] })).toEqual({ color: 'red', shape: 'round' });
+    expect(await metadataAfter({ metadata: { size: 3 }, unset: ['color'] })).toEqual({ size: 3, shape: 'round' });
+    for (const wrong of [
+      { unset: null },
+      { unset: 'size' },
+      { unset: [1] },
+      { metadata: null, unset: ['size'] },
+      { metadata: { size: 1 }, unset: ['size'] },
+    ]) {
+      const body: unknown = (await patch(wrong).expect(400)).body;
+      expect(body).toMatchObject({ code: 'INVALID_INPUT' });
+    }
+    expect(await client.sessions.get(id)).toMatchObject({ metadata: { size: 3, shape: 'round' }, version: 3 });
   });
 
   it('NST-12 ends the session for good; what is over is 410, and ending it again is nothing', async () => {

@@ -3,6 +3,7 @@ import { type CanActivate, type ExecutionContext, Injectable, Module, Unauthoriz
 import { memoryAdapter, type Session, SessionsModule, type StateEvent, type StateRequest } from 'nestjs-agent-sessions';
 import request from 'supertest';
 import { startApplication } from '../support/application.js';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { PLATFORMS } from './http-app.js';
 import { fill, filled, headerPrincipal, OpenGuard, OPERATOR, type StateApp, stateApp, type Who } from './state-app.js';
@@ -66,7 +67,18 @@ const MATRIX: readonly (readonly [string, Who, Operation, Body, number])[] = [
   ['an operator without the capability', as('olga', WORKSPACE, 'state.operator'), 'reset', {}, 403],
   ['an operator of another workspace', as('olga', 'other', ...ALL, 'state.operator'), 'reset', {}, 404],
   ['an operator without a workspace', as('olga', undefined, ...ALL, 'state.operator'), 'reset', {}, 404],
-  ['a capability by half its name', as('ann', WORKSPACE, 'state', 'state.*', 'reset'), 'reset', {}, 403],
+  ['a capability by half its name', as('ann', WORKSPACE, 'state', 'reset'), 'reset', {}, 403],
+];
+
+/** Of ann's session in the workspace acme, granted by the wildcard. */
+const WILDCARD: readonly (readonly [string, Who, Operation, Body, number])[] = [
+  ['lets the owner describe', as('ann', WORKSPACE, 'state.*'), 'describe', {}, 200],
+  ['lets the owner reset', as('ann', WORKSPACE, 'state.*'), 'reset', {}, 200],
+  ['lets the owner compact', as('ann', WORKSPACE, 'state.*'), 'compact', { stores: ['tools'] }, 200],
+  ['does not grant history.compact', as('ann', WORKSPACE, 'state.*'), 'compact', {}, 403],
+  ['does not make an operator', as('olga', WORKSPACE, 'state.*'), 'reset', {}, 404],
+  ['stands beside state.operator', as('olga', WORKSPACE, 'state.*', 'state.operator'), 'reset', {}, 200],
+  ["leaves the application's wildcards alone", as('ann', WORKSPACE, '*', 'orders.*', 'stateful.*'), 'reset', {}, 403],
 ];
 
 /** Of no session. */
@@ -108,6 +120,24 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
     expect(asked.calls).toEqual(status === 404 ? ['sessions.fetchById'] : []);
     expect(await filled(desk.adapter, session.id)).toEqual([1, 1]);
   });
+
+  it.each(WILDCARD)('FIX-46 state.* %s: %j, %s of a session with %j: %i', async (_, who, operation, body, status) => {
+    const asked = await watched(() => desk.post(`/state/${operation}`, { sessionId: session.id, ...body }, who));
+
+    expect(asked.status).toBe(status);
+    if (status !== 200) expect(await filled(desk.adapter, session.id)).toEqual([1, 1]);
+  });
+
+  it.each(['state*', 'state.re*', 'state.**', 'state.*.x', 'state:*', 'history.*'])(
+    'FIX-46 refuses the malformed wildcard %s before anything is read',
+    async (capability) => {
+      const who = as('ann', WORKSPACE, ...ALL, capability);
+      const asked = await watched(() => desk.post('/state/describe', { sessionId: session.id }, who));
+
+      expect(asked).toMatchObject({ status: 500, calls: [] });
+      expect(desk.events.at(-1)).toMatchObject({ outcome: 'failed', code: 'CONFIGURATION' });
+    },
+  );
 
   it.each(WITHOUT_SESSION)('STA-25 %s: %j, %s of no session with %j: %i', async (_, who, operation, body, status) => {
     const asked = await watched(() => desk.post(`/state/${operation}`, body, who));
@@ -248,6 +278,46 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
         principal: { userId: 'olga' },
       }) as StateEvent,
     ]);
+  });
+
+  it('FIX-46 logs a malformed wildcard with the capabilities there are', async () => {
+    const { lines, logger } = capturingLogger();
+    const other = await stateApp({ platform, configure: (app) => app.useLogger(logger) });
+    await other.post('/state/reset', { sessionId: 's' }, as('ann', undefined, 'state.r*')).expect(500);
+    await other.app.close();
+
+    const message =
+      "The capability 'state.r*' of the principal is not a known wildcard. The only one is state.*. Grant that, " +
+      'or name the capabilities: state.describe, state.reset, state.compact, history.compact, state.operator.';
+    expect(lines.filter((line) => line.includes(message))).toHaveLength(1);
+  });
+
+  it('FIX-54 logs refused requests without a principal once per route, with their number', async () => {
+    const { lines, logger } = capturingLogger();
+    const other = await stateApp({ platform, configure: (app) => app.useLogger(logger) });
+    const nobody = as(undefined, undefined);
+    lines.length = 0;
+    for (let n = 0; n < 5; n += 1) {
+      await other.post('/state/describe', { sessionId: `s${n}` }, nobody).expect(401);
+      await other.post('/state/reset', { sessionId: `s${n}` }, nobody).expect(401);
+    }
+    await other
+      .post('/state/describe', undefined, nobody)
+      .set('content-type', 'application/json')
+      .send('{')
+      .expect(400);
+    for (let n = 0; n < 2; n += 1) await other.post('/state/describe', {}, as('ann', undefined)).expect(403);
+    await other.app.close();
+
+    expect(lines.filter((line) => line.includes('refused'))).toEqual([
+      expect.stringMatching(/^log describe of session #\w+ by an unknown user: refused \(UNAUTHENTICATED\)/),
+      expect.stringMatching(/^log reset of session #\w+ by an unknown user: refused \(UNAUTHENTICATED\)/),
+      expect.stringMatching(/^log describe of no session by user #\w+: refused \(FORBIDDEN\)/),
+      expect.stringMatching(/^log describe of no session by user #\w+: refused \(FORBIDDEN\)/),
+      'log describe: 5 more requests without a principal were refused since the last line (UNAUTHENTICATED, INVALID_INPUT). AgentSessionsState',
+      'log reset: 4 more requests without a principal were refused since the last line (UNAUTHENTICATED). AgentSessionsState',
+    ]);
+    expect(other.events).toHaveLength(13);
   });
 
   /** What a client can see of an answer, and what the store was asked for it. */

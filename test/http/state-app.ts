@@ -60,6 +60,8 @@ export interface StateAppOptions extends SessionsModuleOptions {
   readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
   /** The application's own. */
   readonly controllers?: Type[];
+  /** Modules beside SessionsModule. */
+  readonly imports?: NonNullable<ModuleMetadata['imports']>;
   readonly guardImports?: ModuleMetadata['imports'];
   readonly path?: string;
   readonly configure?: (app: HttpApp) => unknown;
@@ -72,6 +74,7 @@ export async function stateApp(options: StateAppOptions = {}): Promise<StateApp>
     guards = [OpenGuard],
     guardImports = [],
     controllers = [],
+    imports = [],
     path,
     configure,
     ...rest
@@ -90,6 +93,7 @@ export async function stateApp(options: StateAppOptions = {}): Promise<StateApp>
           adapter,
           controllers: { state: { guards, imports: guardImports, ...(path === undefined ? {} : { path }) } },
         }),
+        ...imports,
       ],
     },
     configure,

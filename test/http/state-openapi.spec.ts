@@ -85,7 +85,19 @@ describe('the control plane in an OpenAPI document', () => {
     const { properties, required } = responses['200'].content['application/json'].schema;
     const report = properties.stores.items;
 
-    expect(Object.keys(responses)).toEqual(['200', '400', '401', '403', '404', '409', '413', '415', '422', '503']);
+    expect(Object.keys(responses)).toEqual([
+      '200',
+      '400',
+      '401',
+      '403',
+      '404',
+      '409',
+      '413',
+      '415',
+      '422',
+      '503',
+      '504',
+    ]);
     expect(Object.keys(properties).sort()).toEqual(Object.keys(result).sort());
     expect(required).toEqual(Object.keys(properties));
     expect(result.stores.flatMap(unknownKeys)).toEqual([]);

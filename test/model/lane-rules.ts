@@ -8,6 +8,7 @@ import {
   type LaneAction,
   type LaneState,
   POLICIES,
+  SUSPECT_FROM_LOST,
 } from './lane.js';
 import { askedBy, claimOf, isRepeated } from './lane-world.js';
 
@@ -19,7 +20,7 @@ const RULES = {
     before.turns.every(
       (was, n) =>
         isOpen(was) ||
-        (['position', 'status', 'failures', 'mark', 'signal'] as const).every(
+        (['position', 'status', 'failures', 'lost', 'mark', 'signal'] as const).every(
           (key) => was[key] === after.turns[n][key],
         ),
     ),
@@ -133,11 +134,27 @@ const RULES = {
       return kept(step.after, n) === (is.status === 'awaiting-input' || interrupted ? 1 : 0);
     }),
 
-  'TRN-08 a failure and a lapse count once, and nothing else does': (step) =>
+  'TRN-08 a failure counts once, and nothing else does': (step) =>
     step.before.turns.every((was, n) => step.after.turns[n].failures === was.failures + (isFailure(step, n) ? 1 : 0)),
 
-  'TRN-08 a turn has no more attempts than it may': ({ after: { turns, maxAttempts } }) =>
-    turns.every((turn) => turn.failures < maxAttempts || turn.status === 'failed'),
+  'FIX-06 a lost attempt counts once, and nothing else does': (step) =>
+    step.before.turns.every((was, n) => step.after.turns[n].lost === was.lost + (isLoss(step, n) ? 1 : 0)),
+
+  'FIX-06 a turn is lost no more often than it may': ({ after: { turns, maxLost } }) =>
+    turns.every(({ lost, status }) => lost < maxLost || status === 'failed'),
+
+  'FIX-06 a turn that was lost twice runs for a claim that takes suspects': ({ before, action, answer }) => {
+    const claimed = claimOf(action, answer);
+    if (!claimed || isRepeated(before, claimed) || claimed.given.lost < SUSPECT_FROM_LOST) return true;
+    return action.type === 'claim' && action.suspects === true;
+  },
+
+  'FIX-06 a first loss puts nothing off': ({ before, action, answer, after }) => {
+    const { runner, turns } = before;
+    if (action.type !== 'claim' || !runner?.lapsed || turns[runner.turn].lost > 0) return true;
+    const { status } = after.turns[runner.turn];
+    return status === 'cancelled' || claimOf(action, answer)?.given.turn === runner.turn;
+  },
 
   'TRN-08 TRN-13 nothing runs before its time': ({ before, action, answer }) => {
     const claimed = claimOf(action, answer);
@@ -227,15 +244,19 @@ function howAsked({ before, action, answer }: LaneStep, turn: number): string | 
   return before.turns[turn]?.asked ?? (now?.turn === turn ? now.mode : null);
 }
 
-/** Whether an attempt of the turn fails in this step, or is given up for lost. */
-function isFailure({ before, action, answer, after }: LaneStep, turn: number): boolean {
-  const was = before.turns[turn];
+/** Whether an attempt of the turn fails in this step. */
+function isFailure({ before, action, after }: LaneStep, turn: number): boolean {
+  if (before.turns[turn].status !== 'running' || after.turns[turn].status === 'cancelled') return false;
+  if (!('hold' in action) || action.hold.turn !== turn || !isOf(before.attempts[0], action.hold)) return false;
+  return action.type === 'retry' || (action.type === 'settle' && action.status === 'failed');
+}
+
+/** Whether an attempt of the turn is given up for lost in this step. */
+function isLoss({ before, action, answer, after }: LaneStep, turn: number): boolean {
   const is = after.turns[turn];
-  if (was.status !== 'running' || is.status === 'cancelled') return false;
-  if ('hold' in action && action.hold.turn === turn && isOf(before.attempts[0], action.hold)) {
-    return action.type === 'retry' || (action.type === 'settle' && action.status === 'failed');
-  }
+  if (before.turns[turn].status !== 'running' || is.status === 'cancelled') return false;
+  if ('hold' in action && action.hold.turn === turn && isOf(before.attempts[0], action.hold)) return false;
   const claimed = claimOf(action, answer);
   const replaced = claimed !== null && claimed.given.turn === turn && !isRepeated(before, claimed);
-  return replaced || is.status === 'failed';
+  return replaced || is.status !== 'running';
 }

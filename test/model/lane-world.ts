@@ -13,6 +13,7 @@ import {
   type LaneState,
   type Payload,
   POLICIES,
+  SUSPECT_FROM_LOST,
 } from './lane.js';
 import { TransitionTable } from './transition-table.js';
 
@@ -20,8 +21,10 @@ import { TransitionTable } from './transition-table.js';
 export interface Bounds {
   /** That clients submit. */
   readonly turns: number;
-  /** Failures and lapses that a turn fails with. */
+  /** Failures that end a turn. */
   readonly maxAttempts: number;
+  /** Losses that end a turn. */
+  readonly maxLost: number;
   /** Attempts that may still speak: the last one, and so many before it. */
   readonly zombies: number;
   readonly whenBusy: readonly WhenBusy[];
@@ -41,16 +44,21 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
     private readonly bounds: Bounds,
     private readonly table = new TransitionTable(),
   ) {
-    this.initial = emptyLane(bounds.maxAttempts);
+    this.initial = emptyLane(bounds.maxLost);
   }
 
   actions(lane: LaneState): LaneAction[] {
     return [
       { type: 'time' },
       { type: 'claim', claim: lane.fence + 1 },
+      ...(this.hasSuspects ? [{ type: 'claim', claim: lane.fence + 1, suspects: true } as const] : []),
       ...lane.attempts.flatMap((attempt) => this.callsOf(lane, attempt)),
       ...this.callsOfClients(lane),
     ];
+  }
+
+  private get hasSuspects(): boolean {
+    return this.bounds.maxLost > SUSPECT_FROM_LOST;
   }
 
   private callsOf(lane: LaneState, attempt: Attempt): LaneAction[] {
@@ -122,6 +130,7 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
         turn.status,
         turn.begun,
         turn.failures,
+        turn.lost,
         turn.mark,
         turn.due,
         turn.signal,
@@ -198,8 +207,9 @@ function endsHold({ type }: LaneAction, answer: Answer): boolean {
 function forget(lane: LaneState): void {
   const [latest, ...zombies] = lane.attempts;
   // They may send whatever their claims gave them.
-  for (const attempt of zombies) Object.assign(attempt, { failures: 0, step: false, answer: null, over: true });
-  if (latest?.over) Object.assign(latest, { failures: 0, step: false, answer: null });
+  for (const attempt of zombies)
+    Object.assign(attempt, { failures: 0, lost: 0, step: false, answer: null, over: true });
+  if (latest?.over) Object.assign(latest, { failures: 0, lost: 0, step: false, answer: null });
   for (const turn of lane.turns) {
     if (isOpen(turn)) continue;
     Object.assign(turn, { begun: false, due: false, answer: null, step: false, asked: null, acknowledged: false });

@@ -2,8 +2,8 @@ import { type CancelMode, type TurnStatus, type WhenBusy } from 'nestjs-agent-se
 
 /** Turns are numbered from 0 in the order of acceptance. Times are not modelled, only whether they have come. */
 export interface LaneState {
-  /** Failures and lapses that a turn fails with. */
-  readonly maxAttempts: number;
+  /** Losses that a turn fails with. */
+  readonly maxLost: number;
   turns: ModelTurn[];
   /** The last one that was given out. */
   fence: number;
@@ -28,8 +28,9 @@ export interface ModelTurn {
   /** It was claimed before: it holds its lane until it ends, also while it is queued again. */
   begun: boolean;
   failures: number;
+  lost: number;
   mark: CancelMode | null;
-  /** Of a queued turn: not put off by a retry's delay. Of a waiting one: timed out. */
+  /** Of a queued turn: not put off by a retry's delay or a pause after a loss. Of a waiting one: timed out. */
   due: boolean;
   /** The first payload. */
   signal: Payload | null;
@@ -45,6 +46,9 @@ export interface ModelTurn {
   acknowledged: boolean;
 }
 
+/** From so many losses on, a turn is given only to claims that take suspects. */
+export const SUSPECT_FROM_LOST = 2;
+
 export type Payload = 'a' | 'b';
 
 export interface Hold {
@@ -55,6 +59,7 @@ export interface Hold {
 /** What a worker was given by a claim. */
 export interface Given extends Hold {
   readonly failures: number;
+  readonly lost: number;
   /** Index of the next checkpoint. */
   readonly index: number;
   readonly step: boolean;
@@ -77,7 +82,7 @@ export interface Attempt extends Given {
 
 export type LaneAction =
   | { readonly type: 'accept'; readonly turn: number; readonly whenBusy: WhenBusy }
-  | { readonly type: 'claim'; readonly claim: number }
+  | { readonly type: 'claim'; readonly claim: number; readonly suspects?: true }
   | { readonly type: 'renew' | 'retry' | 'release' | 'wait' | 'saveStep'; readonly hold: Hold }
   | ({ readonly type: 'settle'; readonly hold: Hold } & Settlement)
   | { readonly type: 'signal'; readonly turn: number; readonly payload: Payload }
@@ -111,9 +116,9 @@ export const POLICIES: Readonly<Record<WhenBusy, { readonly stops?: CancelMode; 
   replace: { stops: 'interrupt', supersedes: true },
 };
 
-export function emptyLane(maxAttempts: number): LaneState {
+export function emptyLane(maxLost: number): LaneState {
   return {
-    maxAttempts,
+    maxLost,
     turns: [],
     fence: 0,
     runner: null,

@@ -20,7 +20,7 @@ import { type Answer, type Given, isOpen, type LaneAction, type LaneState } from
 const DESK = 'desk';
 /** Of leases, delays and waits; passes when the model says that time does. */
 const A_WHILE_MS = 600_000;
-const STEP = { iteration: 0, intent: 'answer', name: 'step', occurrence: 0 };
+const STEP = { kind: 'step' as const, iteration: 0, intent: 'answer', parent: '', name: 'step', key: 0 };
 const WAIT = { ...STEP, name: 'wait' };
 
 /** The lane of the model in a real ledger, to be sent the same actions. */
@@ -35,21 +35,17 @@ export class LedgerLane {
   private constructor(
     private readonly adapter: SessionsAdapter,
     private readonly sessionId: string,
-    private readonly maxAttempts: number,
+    private readonly maxLost: number,
     private readonly clock: TestClock | null,
   ) {}
 
-  static async inMemory(maxAttempts: number): Promise<LedgerLane> {
+  static async inMemory(maxLost: number): Promise<LedgerLane> {
     const clock = new TestClock();
-    return LedgerLane.open(memoryAdapter({ clock: clock.now }), maxAttempts, clock);
+    return LedgerLane.open(memoryAdapter({ clock: clock.now }), maxLost, clock);
   }
 
-  static async open(
-    adapter: SessionsAdapter,
-    maxAttempts: number,
-    clock: TestClock | null = null,
-  ): Promise<LedgerLane> {
-    const lane = new LedgerLane(adapter, randomUUID(), maxAttempts, clock);
+  static async open(adapter: SessionsAdapter, maxLost: number, clock: TestClock | null = null): Promise<LedgerLane> {
+    const lane = new LedgerLane(adapter, randomUUID(), maxLost, clock);
     const draft = { id: lane.sessionId, userId: lane.sessionId, attachedSurfaces: [], metadata: {} };
     await lane.sessions.create(draft, { policy: 'share', maxSurfaces: 1 });
     return lane;
@@ -82,7 +78,7 @@ export class LedgerLane {
         return { position: turn.position, duplicate, ring };
       }
       case 'claim':
-        return this.given(await turns.claim(sessionId, this.claim(action.claim)), expected);
+        return this.given(await turns.claim(sessionId, this.claim(action.claim, action.suspects)), expected);
       case 'signal': {
         const { accepted, ring } = await turns.signal(this.id(action.turn), WAIT.name, action.payload);
         return { accepted, ring };
@@ -146,8 +142,13 @@ export class LedgerLane {
     return { status: settled.turn.status, next: this.given(settled.next, expectedNext), ring: settled.ring };
   }
 
-  private claim(name: number): ClaimRequest {
-    return claimRequest(String(name), { leaseMs: A_WHILE_MS, maxAttempts: this.maxAttempts });
+  private claim(name: number, suspects = false): ClaimRequest {
+    return claimRequest(String(name), {
+      leaseMs: A_WHILE_MS,
+      maxLost: this.maxLost,
+      lossPauseMs: this.delayMs,
+      suspects,
+    });
   }
 
   private given(claimed: ClaimedTurn | null, expected: Answer): Given | null {
@@ -157,6 +158,7 @@ export class LedgerLane {
       turn: number(turn.id),
       fence: this.fenceOf(hold, expected),
       failures: turn.failures,
+      lost: turn.lost,
       index: (checkpoint?.turnIndex ?? -1) + 1,
       step: steps.some(({ name }) => name === STEP.name),
       answer: answerIn(steps),
@@ -193,10 +195,10 @@ export class LedgerLane {
     };
   }
 
-  private turn({ position, status, startedAt, failures, cancelMode, dueAt, waitingFor }: Turn): unknown {
+  private turn({ position, status, startedAt, failures, lost, cancelMode, dueAt, waitingFor }: Turn): unknown {
     const due = status === 'queued' ? this.isPast(dueAt) : status === 'waiting' && this.isPast(waitingFor?.until);
     const begun = !isTerminal(status) && startedAt !== undefined;
-    return { position, status, begun, failures, mark: cancelMode ?? null, due };
+    return { position, status, begun, failures, lost, mark: cancelMode ?? null, due };
   }
 
   private isPast(time: string | undefined): boolean {
@@ -234,8 +236,8 @@ export class LedgerLane {
 export function viewOf({ turns, runner, messages, checkpoints, expired }: LaneState): unknown {
   return {
     turns: turns.map((turn) => {
-      const { position, status, begun, failures, mark } = turn;
-      return { position, status, begun, failures, mark, due: isOpen(turn) && status !== 'running' && turn.due };
+      const { position, status, begun, failures, lost, mark } = turn;
+      return { position, status, begun, failures, lost, mark, due: isOpen(turn) && status !== 'running' && turn.due };
     }),
     runner: runner && [runner.turn, String(runner.claim), runner.lapsed],
     messages,

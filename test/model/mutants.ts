@@ -315,18 +315,27 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a lapse does not count',
-    breaks: 'TRN-08 a failure and a lapse count once, and nothing else does',
+    name: 'a loss does not count',
+    breaks: 'FIX-06 a lost attempt counts once, and nothing else does',
     world: 'crashes',
     table: new (class extends TransitionTable {
-      protected override endsAfterLapse(): boolean {
-        return false;
+      protected override countLoss(): void {}
+    })(),
+  },
+  {
+    name: 'a loss counts as a failure',
+    breaks: 'TRN-08 a failure counts once, and nothing else does',
+    world: 'losses',
+    table: new (class extends TransitionTable {
+      protected override countLoss(turn: ModelTurn): void {
+        super.countLoss(turn);
+        turn.failures += 1;
       }
     })(),
   },
   {
     name: 'a release counts',
-    breaks: 'TRN-08 a failure and a lapse count once, and nothing else does',
+    breaks: 'TRN-08 a failure counts once, and nothing else does',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override release(lane: LaneState, hold: Hold): Answer {
@@ -335,14 +344,58 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a turn may lapse without end',
-    breaks: 'TRN-08 a turn has no more attempts than it may',
-    world: 'crashes',
+    name: 'a turn may be lost without end',
+    breaks: 'FIX-06 a turn is lost no more often than it may',
+    world: 'losses',
     table: new (class extends TransitionTable {
-      protected override endsAfterLapse(lane: LaneState, turn: ModelTurn): boolean {
-        if (this.mustEnd(lane, turn)) return super.endsAfterLapse(lane, turn);
-        turn.failures += 1;
+      protected override leavesAfterLoss(lane: LaneState, turn: ModelTurn): boolean {
+        return super.leavesAfterLoss({ ...lane, maxLost: Infinity }, turn);
+      }
+    })(),
+  },
+  {
+    name: 'every claim takes suspects',
+    breaks: 'FIX-06 a turn that was lost twice runs for a claim that takes suspects',
+    world: 'losses',
+    table: new (class extends TransitionTable {
+      protected override claim(lane: LaneState, claim: number): Given | null {
+        return super.claim(lane, claim, true);
+      }
+    })(),
+  },
+  {
+    name: 'a suspect runs again at once',
+    breaks: 'FIX-06 a turn that was lost twice runs for a claim that takes suspects',
+    world: 'losses',
+    table: new (class extends TransitionTable {
+      protected override leavesAfterLoss(lane: LaneState, turn: ModelTurn): boolean {
+        const leaves = super.leavesAfterLoss(lane, turn);
+        if (turn.status !== 'queued') return leaves;
+        turn.status = 'running';
         return false;
+      }
+    })(),
+  },
+  {
+    name: 'a turn is a suspect from its first loss on',
+    breaks: 'FIX-06 a first loss puts nothing off',
+    world: 'losses',
+    table: new (class extends TransitionTable {
+      protected override isSuspect({ lost }: ModelTurn): boolean {
+        return lost > 0;
+      }
+    })(),
+  },
+  {
+    name: 'a suspect that waits for a worker is forgotten',
+    breaks: STUCK,
+    world: 'losses',
+    table: new (class extends TransitionTable {
+      protected override rest(lane: LaneState): boolean {
+        const ring = super.rest(lane);
+        const head = this.head(lane);
+        if (head && this.isSuspect(head)) lane.attention = false;
+        return ring;
       }
     })(),
   },
@@ -464,7 +517,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a lease does not lapse',
-    breaks: STUCK,
+    breaks: 'FIX-06 a first loss puts nothing off',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override hasLapsed(): boolean {

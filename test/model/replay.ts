@@ -21,7 +21,7 @@ export async function replay(
   world: LaneWorld,
   graph: Graph,
   everyNth: number,
-  open: () => Promise<LedgerLane> = () => LedgerLane.inMemory(world.initial.maxAttempts),
+  open: () => Promise<LedgerLane> = () => LedgerLane.inMemory(world.initial.maxLost),
 ): Promise<Replayed> {
   const todo = Uint8Array.from({ length: graph.edges }, (_, edge) => (edge % everyNth === 0 ? 1 : 0));
   const transitions = todo.reduce((sum, one) => sum + one, 0);

@@ -1,6 +1,6 @@
 import { STORES } from '../support/stores.js';
 import { explore } from './explore.js';
-import { type Answer, type Hold, type LaneState, type ModelTurn } from './lane.js';
+import { type ModelTurn } from './lane.js';
 import { LANE_PROPERTIES } from './lane-rules.js';
 import { LaneWorld } from './lane-world.js';
 import { LedgerLane } from './ledger-lane.js';
@@ -13,11 +13,8 @@ const TRANSITIONS = process.env.MODEL === 'full' ? 2000 : 60;
 
 /** Time cannot be moved in a server: every delay and every wait is over when it begins. A lease can be given up by who holds it. */
 class PromptTable extends TransitionTable {
-  protected override putBack(lane: LaneState, hold: Hold, change: (turn: ModelTurn) => void): Answer {
-    return super.putBack(lane, hold, (turn) => {
-      change(turn);
-      turn.due = true;
-    });
+  protected override putOff(turn: ModelTurn): void {
+    turn.due = true;
   }
 }
 
@@ -36,7 +33,7 @@ describe.each(STORES)('the transition table in $name', ({ open }) => {
     'TRN-01 is what the ledger does: $name',
     async ({ world, explored: { graph, violation } }) => {
       expect(violation).toBeNull();
-      const openLane = () => LedgerLane.open(adapter, world.initial.maxAttempts);
+      const openLane = () => LedgerLane.open(adapter, world.initial.maxLost);
       await replay(world, graph, Math.ceil(graph.edges / TRANSITIONS), openLane);
     },
     600_000,

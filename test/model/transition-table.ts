@@ -11,6 +11,7 @@ import {
   type Payload,
   POLICIES,
   type Settlement,
+  SUSPECT_FROM_LOST,
 } from './lane.js';
 
 /**
@@ -23,7 +24,7 @@ export class TransitionTable {
       case 'accept':
         return this.accept(lane, action.turn, action.whenBusy);
       case 'claim':
-        return this.claim(lane, action.claim);
+        return this.claim(lane, action.claim, action.suspects);
       case 'renew':
         return this.renew(lane, action.hold);
       case 'settle':
@@ -63,16 +64,16 @@ export class TransitionTable {
     return { position, duplicate: false, ring: getsHead && this.rest(lane) };
   }
 
-  protected claim(lane: LaneState, claim: number): Given | null {
+  protected claim(lane: LaneState, claim: number, suspects = false): Given | null {
     for (let head = this.head(lane); head; head = this.head(lane)) {
       if (head.status === 'running') {
         // The same claim sent twice gets the same answer.
         if (this.isSameClaim(lane, claim) && !this.hasLapsed(lane)) return this.given(lane, head);
         if (!this.hasLapsed(lane)) return null;
-        if (!this.endsAfterLapse(lane, head)) return this.give(lane, head, claim);
+        if (!this.leavesAfterLoss(lane, head)) return this.give(lane, head, claim);
         this.rest(lane);
       } else {
-        if (!this.isDue(head)) return null;
+        if (!this.isDue(head) || (this.isSuspect(head) && !suspects)) return null;
         if (head.status === 'waiting') this.conclude(head, 'timed out');
         return this.give(lane, head, claim);
       }
@@ -111,7 +112,7 @@ export class TransitionTable {
     return this.putBack(lane, hold, (turn) => {
       turn.status = 'queued';
       turn.failures += 1;
-      turn.due = false;
+      this.putOff(turn);
     });
   }
 
@@ -131,7 +132,7 @@ export class TransitionTable {
     }
     return this.putBack(lane, hold, (turn) => {
       turn.status = 'waiting';
-      turn.due = false;
+      this.putOff(turn);
     });
   }
 
@@ -223,28 +224,47 @@ export class TransitionTable {
   }
 
   protected given(lane: LaneState, turn: ModelTurn): Given {
-    const { failures, step, answer } = turn;
+    const { failures, lost, step, answer } = turn;
     return {
       turn: lane.turns.indexOf(turn),
       fence: lane.fence,
       failures,
+      lost,
       index: lane.checkpoints.length,
       step,
       answer,
     };
   }
 
-  /** What becomes of the head when its worker is lost. @returns whether it is over */
-  protected endsAfterLapse(lane: LaneState, turn: ModelTurn): boolean {
+  /** Handles a head whose worker was lost. @returns whether it ended or is queued, instead of running again at once */
+  protected leavesAfterLoss(lane: LaneState, turn: ModelTurn): boolean {
     const mode = this.mustEnd(lane, turn);
     if (mode) {
       this.stop(lane, turn, mode);
       return true;
     }
-    turn.failures += 1;
-    if (turn.failures < lane.maxAttempts) return false;
-    this.end(turn, 'failed');
+    this.countLoss(turn);
+    if (turn.lost >= lane.maxLost) {
+      this.end(turn, 'failed');
+      return true;
+    }
+    if (!this.isSuspect(turn)) return false;
+    turn.status = 'queued';
+    this.putOff(turn);
     return true;
+  }
+
+  protected countLoss(turn: ModelTurn): void {
+    turn.lost += 1;
+  }
+
+  protected isSuspect({ lost }: ModelTurn): boolean {
+    return lost >= SUSPECT_FROM_LOST;
+  }
+
+  /** Delays the turn, or begins its wait. */
+  protected putOff(turn: ModelTurn): void {
+    turn.due = false;
   }
 
   /** Ends the hold: back into the lane with a change, unless the turn gets no further attempt. */
@@ -319,6 +339,7 @@ function newTurn(position: number): ModelTurn {
     status: 'queued',
     begun: false,
     failures: 0,
+    lost: 0,
     mark: null,
     due: true,
     signal: null,

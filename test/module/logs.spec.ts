@@ -79,8 +79,8 @@ describe('the log (NST-22)', () => {
     await told(/A listener of activated events threw/);
     await told(/A listener of routed events threw/);
     await told(/has settled, and the memory did not take it/);
-    await told(/^warn Turn #\w+ of desk failed in attempt 1 of 2/);
-    await told(/^error Turn #\w+ of desk failed in attempt 2 of 2/);
+    await told(/^warn Turn #\w+ of desk failed in attempt 1 \(failures: 1 of 2\)/);
+    await told(/^error Turn #\w+ of desk failed in attempt 2 \(failures: 2 of 2\)/);
     await told(/Events of turn #\w+ could not be stored/);
     await told(/Session #\w+: .*pay/);
     await told(/Could not compact session #\w+/);

@@ -3,9 +3,12 @@ import { Controller, Get, UseGuards } from '@nestjs/common';
 import { type NestExpressApplication } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
 import {
+  defaultAffinityResolver,
+  defineOrchestrator,
   getOrchestratorToken,
   memoryAdapter,
   type OrchestratorHandle,
+  resolveSession,
   type Session,
   type SessionEvent,
   SessionEvents,
@@ -14,6 +17,8 @@ import {
   type SessionsModuleOptions,
   type SessionsModuleStatics,
   SessionStore,
+  type TurnContext,
+  TurnService,
   UseSession,
 } from 'nestjs-agent-sessions';
 import request from 'supertest';
@@ -24,6 +29,11 @@ import { eventually } from '../support/eventually.js';
 
 const NEW_YEAR = '0 0 1 1 *';
 const DAY = 86_400_000;
+
+const WAITER = defineOrchestrator({
+  name: 'waiter',
+  intents: { wait: async (turn: TurnContext) => turn.waitFor<string>('answer') },
+});
 
 @Controller()
 @UseGuards(SessionGuard)
@@ -56,7 +66,7 @@ describe('the life of sessions in an application', () => {
   async function start(options: SessionsModuleOptions & SessionsModuleStatics): Promise<void> {
     const principal = () => ({ userId: 'ann' });
     const module = await Test.createTestingModule({
-      imports: [SessionsModule.forRoot({ adapter, principal, ...options }), SessionsModule.forFeature([Echo])],
+      imports: [SessionsModule.forRoot({ adapter, principal, ...options }), SessionsModule.forFeature([Echo, WAITER])],
       controllers: [ChatController],
     }).compile();
     app = await module.createNestApplication<NestExpressApplication>({ logger: false }).init();
@@ -120,6 +130,53 @@ describe('the life of sessions in an application', () => {
     const { id } = await insert({ createdAt: ago(3_600_001) });
     await request(app.getHttpServer()).delete('/sessions/current').set('x-session-id', id).expect(204);
     expect(await store.get(id)).toMatchObject({ state: 'expired' });
+  });
+
+  it('FIX-44 resumes a session whose TTL has passed without a sweep, by a touch and by a turn', async () => {
+    await start({ ttlSeconds: 60, sweep: false });
+    const touched = await insert({ lastActivityAt: ago(61_000) });
+    const spoken = await insert({ lastActivityAt: ago(61_000) });
+    const awake = await insert({ lastActivityAt: ago(30_000) });
+    await store.touch(touched.id);
+    await store.touch(awake.id);
+    await say(spoken.id);
+    const resumed = () => events.filter(({ type }) => type === 'resumed');
+    await eventually(() => resumed().length === 2);
+
+    expect(resumed()).toMatchObject(
+      [touched, spoken].map(({ id }) => ({ session: { id, state: 'active' }, previousState: 'suspended' })),
+    );
+  });
+
+  it.each([
+    ['maxLifetimeSeconds', { maxLifetimeSeconds: 3600, sweep: { cron: NEW_YEAR } }],
+    ['expireAfterSeconds', { sweep: { cron: NEW_YEAR, expireAfterSeconds: 3600 } }],
+  ])('FIX-44 a session past %s does not block the next message of its user', async (_, options) => {
+    await start({ surfacePolicy: 'reject', ttlSeconds: 60, ...options });
+    const times = { createdAt: ago(3_600_001), lastActivityAt: ago(3_600_001) };
+    for (const state of ['created', 'active', 'suspended'] as const) {
+      const { id, userId } = await store.create({ userId: `${state} ${_}`, initialSurfaceId: 'web' });
+      await adapter.sessions.update(id, { state, ...times });
+      const message = { userId, surfaceId: 'web' };
+      const session = await resolveSession(message, store, defaultAffinityResolver(store));
+
+      expect(session).toMatchObject({ state: 'created', attachedSurfaces: ['web'] });
+      expect(session.id).not.toBe(id);
+      expect(await store.get(id)).toMatchObject({ state, attachedSurfaces: [] });
+      await store.expire(id);
+    }
+  });
+
+  it('FIX-44 the stream of a turn ends with the lifetime of its session', async () => {
+    await start({ maxLifetimeSeconds: 3600, sweep: false });
+    const { id: sessionId } = await insert({ createdAt: ago(3_598_500) });
+    const turns = app.get(TurnService);
+    const { id } = await turns.submit('waiter', 'hello', { sessionId });
+    const types: string[] = [];
+    for await (const { type } of turns.readEvents(id)) types.push(type);
+
+    expect(types).toEqual([]);
+    expect(await turns.get(id)).toMatchObject({ status: 'waiting' });
   });
 
   it('SES-10 SES-11 the sweep expires and deletes sessions when it was asked to', async () => {

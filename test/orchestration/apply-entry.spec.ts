@@ -91,17 +91,18 @@ describe('a step that only its sequence is known of', () => {
     sequenceOf: { name, sequence: ['a', 'b'] },
   });
 
-  it('ORC-21 is the active one when there is none, and goes on beside the active one when there is', () => {
+  it('FIX-27 does not become the active one, and has its own index beside an active one', () => {
     const first = applied(NO_PROGRESS, use('a', 'one'));
-    expect(first).toMatchObject({ activeStep: 'one', sequenceIndex: 1, progress: {} });
-    const second = applied(first, use('a', 'two'));
+    expect(first).toMatchObject({ sequenceIndex: 1, progress: {} });
+    expect(first).not.toHaveProperty('activeStep');
+    const second = applied({ ...first, activeStep: 'one' }, use('a', 'two'));
     expect(second).toMatchObject({ activeStep: 'one', sequenceIndex: 1, progress: { two: 1 } });
     expect(applied(second, { type: 'step', step: 'two' })).toMatchObject({ sequenceIndex: 1, progress: { one: 1 } });
   });
 
   it('ORC-08 takes over an index that was counted without a step', () => {
     const counted = applied(applied(NO_PROGRESS, { type: 'advance' }), use('b', 'one'));
-    expect(counted).toMatchObject({ activeStep: 'one', sequenceIndex: 2 });
+    expect(counted).toMatchObject({ sequenceIndex: 2 });
   });
 });
 
@@ -283,7 +284,7 @@ describe('any plan, any uses', () => {
   });
 });
 
-it('ORC-30 what is not understood for want of its plan is not folded', () => {
+it('FIX-31 folds a document whose plan is gone', () => {
   const plan = defineStepPlan({ agent: 'test', steps: [{ name: 'one', isDefault: true, sequence: ['a', 'b'] }] });
   const uses = Array.from({ length: 40 }, () => ({ tool: 'a', failed: false }));
   const batches = entriesOf(plan, uses).map((entry, index) => ({
@@ -292,7 +293,7 @@ it('ORC-30 what is not understood for want of its plan is not folded', () => {
     entries: [entry as unknown as JsonValue],
   }));
   expect(foldOf(documentOf(batches), rulesOf(plan))).toMatchObject({ through: '31' });
-  expect(foldOf(documentOf(batches), { plan: () => undefined, recentTools: 10 })).toBeNull();
+  expect(foldOf(documentOf(batches), { plan: () => undefined })).toMatchObject({ through: '31' });
 });
 
 /** A plan, what was so far, and what follows from uses of tools; a `!` says that one failed. */
@@ -315,7 +316,7 @@ function at(...steps: OrchestrationStep[]) {
 }
 
 function applied(progress: OrchestrationProgress, entry: OrchestrationEntry): OrchestrationProgress {
-  return applyEntry(progress, entry, AT, { plan: () => undefined, recentTools: 10 }).progress;
+  return applyEntry(progress, entry, AT, { plan: () => undefined }).progress;
 }
 
 function entriesOf(
@@ -332,7 +333,7 @@ function entriesOf(
 }
 
 function rulesOf(plan: StepPlan): OrchestrationRules {
-  return { plan: (signature) => (signature === plan.signature ? plan : undefined), recentTools: 10 };
+  return { plan: (signature) => (signature === plan.signature ? plan : undefined) };
 }
 
 function documentOf(batches: StateDocument['batches']): StateDocument {

@@ -24,11 +24,12 @@ describeStores('events of orchestration', (store) => {
     const sessionId = mintId();
     const { service, states, events } = orchestrate(store(), { plans: [PLAN] });
     const about = { agent: 'desk', sessionId };
-    const told = (): OrchestrationEvent[] => (events as OrchestrationEvent[]).splice(0);
+    const told = (): OrchestrationEvent[] => events.splice(0);
 
     await service.processToolUsage(sessionId, 'search', { callId: 'one' });
     const recorded = { ...about, type: 'tool-recorded', tool: 'search', step: 'ask', outcome: 'succeeded' };
     expect(told()).toEqual([
+      { ...about, type: 'created' },
       { ...recorded, callId: 'one' },
       { ...about, type: 'sequence-advanced', step: 'ask', index: 1 },
     ]);
@@ -66,12 +67,60 @@ describeStores('events of orchestration', (store) => {
     expect(told()).toEqual([{ ...about, type: 'token-budget-exceeded', usedTokens: 12, tokenBudget: 10 }]);
   });
 
+  it('FIX-28 emits a violation once, for a use that the sequence or the step does not allow', async () => {
+    const lenient = planOf(
+      [{ name: 'ask', isDefault: true, sequence: ['search', 'book'], availableTools: { denied: ['pay'] } }],
+      { onViolation: 'warn' },
+    );
+    const { service, events } = orchestrate(store(), { plans: [lenient] });
+    const violations = (): string[] =>
+      events.splice(0).flatMap((event) => (event.type === 'tool-violated' ? [`${event.tool} in ${event.step}`] : []));
+    const checked = mintId();
+    for (const tool of ['book', 'pay', 'search']) {
+      await service.assertToolAllowed(checked, tool);
+      await service.processToolUsage(checked, tool, { outcome: tool === 'pay' ? 'failed' : 'succeeded' });
+    }
+    expect(violations()).toEqual(['book in ask', 'pay in ask']);
+
+    const admitted = mintId();
+    for (const tool of ['book', 'pay', 'search']) await (await service.admitTool(admitted, tool)).record('succeeded');
+    expect(violations()).toEqual(['book in ask', 'pay in ask']);
+
+    const strict = orchestrate(store(), { plans: [PLAN] });
+    await expect(strict.service.assertToolAllowed(mintId(), 'book')).rejects.toThrow();
+    await expect(strict.service.admitTool(mintId(), 'book')).rejects.toThrow();
+    await strict.service.processToolUsage(mintId(), 'book');
+    expect(strict.events.filter(({ type }) => type === 'tool-violated')).toHaveLength(3);
+  });
+
+  it('FIX-28 emits created, reset and removed, each once', async () => {
+    const sessionId = mintId();
+    const processes = Array.from({ length: 4 }, () => orchestrate(store(), { plans: [PLAN] }));
+    const told = (): string[] => processes.flatMap(({ events }) => events.splice(0).map(({ type }) => type));
+    const [{ states }] = processes;
+    await states.resetState(sessionId);
+    expect(told()).toEqual(['reset']);
+    await states.getOrCreateState(sessionId);
+    await states.removeSession(sessionId);
+    await states.removeSession(sessionId);
+    expect(told()).toEqual(['removed']);
+    await Promise.all(
+      processes.map(({ states: each, service }, n) =>
+        n % 2 === 0 ? each.getOrCreateState(sessionId) : service.processToolUsage(sessionId, 'search', { callId: 'c' }),
+      ),
+    );
+    expect(told().sort()).toEqual(['created', 'sequence-advanced', 'tool-recorded']);
+    await states.resetState(sessionId);
+    await states.addUsedTool(sessionId, 'x');
+    expect(told()).toEqual(['reset', 'tool-recorded']);
+  });
+
   it('ORC-32 that the default step is the active one is no change', async () => {
     const sessionId = mintId();
     const { states, service, events } = orchestrate(store(), { plans: [PLAN] });
     await states.getOrCreateState(sessionId);
     await states.setActiveStep(sessionId, 'ask');
-    expect(events).toEqual([]);
+    expect(events).toEqual([{ agent: 'desk', sessionId, type: 'created' }]);
     const other = mintId();
     await service.processToolUsage(other, 'search');
     expect(events.filter(({ type }) => type === 'step-changed')).toEqual([]);
@@ -109,6 +158,7 @@ describe('orchestration under Nest', () => {
       recentlyUsedTools: ['book', 'search'],
     });
     expect(heard).toEqual([
+      'created',
       'tool-recorded',
       'search',
       'sequence-advanced',

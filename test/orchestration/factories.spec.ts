@@ -48,10 +48,11 @@ describe('orchestration without Nest', () => {
     const other = states.of('another');
     expect(await createStepSequencer(other).processTool(STEP, 's', 'search')).toBe(true);
     expect(await other.getState('s')).toMatchObject({ sequenceIndex: 1 });
-    const { app } = await startApplication();
+    const { app, session } = await startApplication();
     const injected = app.get(OrchestrationStateManager);
-    expect(await createStepSequencer(injected).processTool(STEP, 's', 'search')).toBe(true);
-    expect(await injected.getState('s')).toMatchObject({ sequenceIndex: 1 });
+    const sessionId = await session();
+    expect(await createStepSequencer(injected).processTool(STEP, sessionId, 'search')).toBe(true);
+    expect(await injected.getState(sessionId)).toMatchObject({ sequenceIndex: 1 });
     for (const make of [() => createStepSequencer({} as never), () => createOrchestrationService({} as never)]) {
       expect(make).toThrow(SessionsConfigurationError);
     }
@@ -62,7 +63,7 @@ describe('orchestration without Nest', () => {
     [
       'a provider without methods',
       { storageProvider: {} },
-      'options.storageProvider must have the methods get, set and delete.',
+      'options.storageProvider must have the methods get, set, and delete or del.',
     ],
     ['no provider', { storageProvider: 5 }, 'options.storageProvider must have the methods'],
     ['no namespace', { storageNamespace: '' }, 'options.storageNamespace must be a text of 1 to 256 characters'],
@@ -74,6 +75,16 @@ describe('orchestration without Nest', () => {
     ],
     ['enabled that is no boolean', { cleanup: { enabled: 1 } }, 'options.cleanup.enabled must be a boolean.'],
     ['an unknown option of cleanup', { cleanup: { cron: '' } }, 'options.cleanup.cron is not a known key'],
+    [
+      'FIX-31 a TTL in cleanup',
+      { cleanup: { ttlMs: 5 } },
+      'options.cleanup.ttlMs is not a known key. Use options.ttlSeconds, in seconds.',
+    ],
+    [
+      'FIX-31 a limit in cleanup',
+      { cleanup: { maxSessions: 5 } },
+      'options.cleanup.maxSessions is not a known key. Use options.maxSessions.',
+    ],
     ['no sessions', { maxSessions: 0 }, 'options.maxSessions must be an integer from 1'],
     ['no recent tools', { recentTools: 0 }, 'options.recentTools must be an integer from 1 to 1000'],
     [
@@ -136,6 +147,32 @@ describe('orchestration without Nest', () => {
   });
 });
 
+describe('a client with del', () => {
+  it.each([
+    ['returns text', (text: string | undefined): unknown => text ?? null],
+    ['parses JSON', (text: string | undefined): unknown => (text === undefined ? null : JSON.parse(text))],
+  ])('FIX-31 is a storageProvider when it %s', async (_, got) => {
+    const kept = new Map<string, string>();
+    const lives: unknown[] = [];
+    const storageProvider = {
+      get: async (key: string) => got(kept.get(key)),
+      set: async (key: string, value: string, options?: unknown) => {
+        kept.set(key, value);
+        lives.push(options);
+      },
+      del: async (key: string) => kept.delete(key),
+    };
+    const states = createOrchestrationStateManager({ storageProvider, ttlSeconds: 60, cleanup: { enabled: false } });
+    await states.addUsedTool('s', 'search');
+    await states.addUsedTool('s', 'book');
+
+    expect(await states.getState('s')).toMatchObject({ recentlyUsedTools: ['book', 'search'] });
+    expect(lives).toContainEqual({ ex: 60, EX: 60 });
+    expect(await states.removeSession('s')).toBe(true);
+    expect(await states.getState('s')).toBeNull();
+  });
+});
+
 describeStores('orchestration without Nest', (store) => {
   it('ORC-15 takes the state of an adapter, without a warning', async () => {
     const sessionId = mintId();
@@ -182,15 +219,15 @@ describe('a storage provider that knows only get, set and delete', () => {
     const service = createOrchestrationService(states);
     expect(await states.getState('s')).toBeNull();
     expect(await states.updateState('s', { sequenceIndex: 1 })).toBeNull();
-    expect(await states.getOrCreateState('s')).toMatchObject({ version: 1 });
+    const { version } = (await states.getOrCreateState('s'))!;
     expect(await service.processToolUsage('s', 'search', { callId: 'one' })).toMatchObject({
-      version: 2,
+      version: version + 1,
       sequenceIndex: 1,
     });
     expect(await service.processToolUsage('s', 'search', { callId: 'one' })).toMatchObject({ sequenceIndex: 1 });
     expect(await states.updateState('s', ({ sequenceIndex }) => ({ sequenceIndex: sequenceIndex + 1 }))).toMatchObject({
       sequenceIndex: 2,
-      version: 4,
+      version: version + 3,
     });
     expect(await of(provider, { plans: [PLAN] }).getState('s')).toMatchObject({ activeStep: 'ask', sequenceIndex: 2 });
     expect(await states.resetState('s')).toMatchObject({ sequenceIndex: 0, recentlyUsedTools: [] });
@@ -205,7 +242,7 @@ describe('a storage provider that knows only get, set and delete', () => {
     const states = of(provider);
     for (let n = 0; n < 100; n += 1) await states.advanceSequence((await states.getOrCreateState('s'))!.sessionId);
 
-    expect(await states.getState('s')).toMatchObject({ sequenceIndex: 100, version: 101 });
+    expect(await states.getState('s')).toMatchObject({ sequenceIndex: 100 });
     const [document] = [...provider.kept.values()].map((text) => JSON.parse(text) as { batches: unknown[] });
     expect(document.batches.length).toBeLessThanOrEqual(40);
   });

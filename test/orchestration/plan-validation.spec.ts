@@ -114,14 +114,24 @@ const WRONG: readonly (readonly [string, object, string])[] = [
         'step ask: conditions[1].value must be a regular expression, as text.',
       ] as const,
   ),
-  ...[{ value: '(' }, { value: 'a{', flags: 'u' }].map(
-    (given) =>
+  ...Object.entries({
+    '(': 'missing closing ): `(`',
+    '(?=a)': 'invalid or unsupported Perl syntax: `(?=`',
+    '(a)\\1': 'invalid escape sequence: `\\1`',
+    '\\p{Script=Greek}': 'invalid character class range: `\\p{Script=Greek}`',
+  }).map(
+    ([value, reason]) =>
       [
-        `message_matches of ${given.value}`,
-        when({ type: 'message_matches', ...given }),
-        'step ask: conditions[1].value must be a regular expression, as text, that is right with its flags.',
+        `message_matches of ${value}`,
+        when({ type: 'message_matches', value }),
+        `step ask: conditions[1].value must be a regular expression in RE2's syntax, without lookaround and backreferences. Received: ${reason}.`,
       ] as const,
   ),
+  [
+    'message_matches of an expression that is too large',
+    when({ type: 'message_matches', value: '\\w{600}' }),
+    'step ask: conditions[1].value has 602 instructions; at most 500 are allowed. Repeat less, or split it by any_of.',
+  ],
   ...['g', 'y', 'ii', 'v', 5].map(
     (flags) =>
       [
@@ -241,6 +251,52 @@ const WRONG: readonly (readonly [string, object, string])[] = [
   ),
 ];
 
+/** Plans of `desk` with settings that exclude each other, or that can never have an effect. */
+const WITHOUT_EFFECT: readonly (readonly [string, object, string])[] = [
+  ...[
+    [{ name: 'browse', availableTools: { denied: ['pay'] } }],
+    [{ name: 'one', isDefault: false, sequence: ['a'], onComplete: 'two' }, { name: 'two' }],
+  ].map(
+    (steps) =>
+      [
+        `a plan in which ${steps.map(({ name }) => name).join(' and ')} cannot become active`,
+        { steps },
+        'no step can become active; one must have isDefault: true, or conditions. Add isDefault: true to the first step.',
+      ] as const,
+  ),
+  ...[
+    { sequence: ['a', 'b'], resetSequenceOn: ['x', 'b'] },
+    { sequence: ['b', 'b'], resetSequenceOn: ['x', 'b'] },
+    { sequence: ['a', { anyOf: ['b', 'c'] }], resetSequenceOn: ['x', 'b'] },
+    { sequence: [{ optional: 'o' }, 'a', { optional: 'b' }, 'c'], resetSequenceOn: ['x', 'b'] },
+  ].map(
+    (step) =>
+      [
+        `a restart by a later tool of ${JSON.stringify(step.sequence)}`,
+        ask(step),
+        'step ask: resetSequenceOn[1] is b, which comes later in the sequence, so that its use starts over instead. Remove it from one of them.',
+      ] as const,
+  ),
+  [
+    'a restart by a tool that is denied',
+    ask({ sequence: ['a'], resetSequenceOn: ['pay'], availableTools: { denied: ['p*'] } }),
+    'step ask: resetSequenceOn[0] is pay, which availableTools does not allow. Allow it, or remove it.',
+  ],
+  [
+    'a sequence with a tool that is denied',
+    ask({ sequence: ['a', { optional: 'pay' }, 'b'], availableTools: { denied: ['p*'] } }),
+    'step ask: sequence[1] is pay, which availableTools does not allow. Allow it, or remove it.',
+  ],
+  [
+    'sequence_match of more uses than the history has',
+    ask({
+      sequence: [...Array.from({ length: 101 }, (_, n) => `t${n}`)],
+      conditions: [{ type: 'not', condition: { type: 'sequence_match' } }],
+    }),
+    'step ask: conditions[0].condition is sequence_match of 101 uses; the history has 100. Shorten the sequence.',
+  ],
+];
+
 const CONDITIONS: OrchestrationCondition[] = [
   { type: 'tool_used', value: 'a' },
   { type: 'sequence_match' },
@@ -260,6 +316,21 @@ describe('a step plan', () => {
     expect(define).toThrow(`The plan of desk: ${message}`);
   });
 
+  it.each(WITHOUT_EFFECT)('FIX-23 refuses %s', (_, config, message) => {
+    const define = (): unknown => defineStepPlan({ agent: 'desk', ...config });
+    expect(define).toThrow(SessionsConfigurationError);
+    expect(define).toThrow(`The plan of desk: ${message}`);
+  });
+
+  it('FIX-23 accepts restarts by tools that begin the sequence, and sequence_match of the whole history', () => {
+    const uses = Array.from({ length: 100 }, (_, n) => `t${n}`);
+    const plan = planOf([
+      { name: 'a', isDefault: true, sequence: [{ optional: 'x' }, 'y', 'z'], resetSequenceOn: ['x', 'y', 'w'] },
+      { name: 'b', sequence: [{ optional: 'x' }, ...uses], conditions: [{ type: 'sequence_match' }] },
+    ]);
+    expect(plan.steps).toHaveLength(2);
+  });
+
   it.each([undefined, '', 5, 'a\n', 'a'.repeat(257)])('ORC-02 refuses the agent %j', (agent) => {
     expect(() => defineStepPlan({ agent: agent as string })).toThrow(SessionsConfigurationError);
   });
@@ -270,7 +341,7 @@ describe('a step plan', () => {
       { name: 'b', availableTools: { allowed: ['*', '*a', 'a*', '*a*', 'a'], denied: ['b'] } },
       {
         name: 'c',
-        sequence: ['x', { anyOf: ['y', 'z'] }, { optional: 'x' }, { optional: 'y' }, 'z'],
+        sequence: ['x', { anyOf: ['y', 'z'] }, { optional: 'v' }, { optional: 'y' }, 'z'],
         onComplete: 'c',
         resetSequenceOn: ['x', 'w'],
       },
@@ -287,11 +358,11 @@ describe('a step plan', () => {
   });
 
   it('ORC-30 is a copy that nobody changes, and its signature says what its steps are', () => {
-    const steps = [{ name: 'a', sequence: ['x'] }];
+    const steps = [{ name: 'a', isDefault: true, sequence: ['x'] }];
     const plan = planOf(steps);
     steps[0].sequence.push('y');
 
-    expect(plan.steps).toEqual([{ name: 'a', sequence: ['x'] }]);
+    expect(plan.steps).toEqual([{ name: 'a', isDefault: true, sequence: ['x'] }]);
     expect(() => (plan.steps[0].sequence as string[]).push('z')).toThrow(TypeError);
     expect(planOf(steps).signature).not.toBe(plan.signature);
     expect(planOf(plan.steps, { onViolation: 'warn', agent: 'mail' }).signature).toBe(plan.signature);
@@ -320,7 +391,7 @@ class WrongDesk {
   say(): void {}
 }
 
-@Orchestrator({ name: 'desk', steps: [{ name: 'ask' }] })
+@Orchestrator({ name: 'desk', steps: [{ name: 'ask', isDefault: true }] })
 class Desk {
   @Intent()
   say(): void {}
@@ -355,7 +426,7 @@ describe('plans at start-up', () => {
   });
 
   it('ORC-02 fails when an agent has two plans', async () => {
-    const [one, two] = [planOf([{ name: 'a' }]), planOf([{ name: 'b' }])];
+    const [one, two] = ['a', 'b'].map((name) => planOf([{ name, isDefault: true }]));
     const twice = 'Two step plans are of the agent "desk"; an agent has one.';
     await expect(startApplication({ orchestrators: [one, two] })).rejects.toThrow(twice);
     await expect(startApplication({ orchestrators: [Desk, one] })).rejects.toThrow(twice);

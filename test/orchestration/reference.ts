@@ -46,7 +46,7 @@ export class ReferencePlan {
     }
     for (const candidate of this.steps) {
       if (candidate.isDefault || !candidate.conditions) continue;
-      if (candidate.conditions.every((condition) => this.holds(condition, candidate, message))) {
+      if (candidate.conditions.every((condition) => this.holds(condition, candidate, message) === true)) {
         this.active = candidate.name;
         return;
       }
@@ -63,7 +63,12 @@ export class ReferencePlan {
     };
   }
 
-  private holds(condition: OrchestrationCondition, step: OrchestrationStep, message: string | undefined): boolean {
+  /** @returns `undefined` if it depends on a message that does not come with the use (FIX-22) */
+  private holds(
+    condition: OrchestrationCondition,
+    step: OrchestrationStep,
+    message: string | undefined,
+  ): boolean | undefined {
     const used = this.history.filter(({ failed }) => !failed).map(({ tool }) => tool);
     const failed = this.history.filter((use) => use.failed).map(({ tool }) => tool);
     switch (condition.type) {
@@ -81,11 +86,16 @@ export class ReferencePlan {
             spelling.length <= used.length && spelling.join() === used.slice(used.length - spelling.length).join(),
         );
       case 'message_matches':
-        return message !== undefined && new RegExp(condition.value, condition.flags).test(message);
-      case 'any_of':
-        return condition.conditions.some((each) => this.holds(each, step, message));
-      case 'not':
-        return !this.holds(condition.condition, step, message);
+        if (message === undefined) return step.name === this.active ? false : undefined;
+        return new RegExp(condition.value, condition.flags).test(message);
+      case 'any_of': {
+        const answers = condition.conditions.map((each) => this.holds(each, step, message));
+        return answers.includes(true) || (answers.includes(undefined) ? undefined : false);
+      }
+      case 'not': {
+        const answer = this.holds(condition.condition, step, message);
+        return answer === undefined ? undefined : !answer;
+      }
       case 'tokens_over':
       case 'predicate':
         return false;

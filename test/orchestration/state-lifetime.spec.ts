@@ -29,7 +29,7 @@ describeStores('how long states live', (store) => {
       await idle('never').addUsedTool(lasting, 'search');
       while (performance.now() - begun < 1400) {
         await delay(200);
-        expect(await states.getState(read)).toMatchObject({ version: 1, ttl: 1000 });
+        expect(await states.getState(read)).toMatchObject({ sequenceIndex: 0, ttl: 1000 });
         expect(await states.advanceSequence(used)).toMatchObject({ ttl: 1000 });
       }
 
@@ -38,14 +38,14 @@ describeStores('how long states live', (store) => {
       expect(await states.setActiveStep(left, 'ask')).toBeNull();
       expect(await states.advanceSequence(left)).toBeNull();
       expect(await states.removeSession(left)).toBe(false);
-      expect(await states.addUsedTool(left, 'book')).toMatchObject({ version: 1, recentlyUsedTools: ['book'] });
+      expect(await states.addUsedTool(left, 'book')).toMatchObject({ sequenceIndex: 0, recentlyUsedTools: ['book'] });
       expect(await idle('never').getState(lasting)).toMatchObject({ recentlyUsedTools: ['search'], ttl: 'never' });
     }));
 
   it('ORC-12 never and a hundred years', async () => {
     const sessionId = mintId();
     expect(await idle('never').addUsedTool(sessionId, 'search')).toMatchObject({ ttl: 'never' });
-    expect(await idle(HUNDRED_YEARS).getState(sessionId)).toMatchObject({ ttl: HUNDRED_YEARS * 1000, version: 1 });
+    expect(await idle(HUNDRED_YEARS).getState(sessionId)).toMatchObject({ ttl: HUNDRED_YEARS * 1000 });
     expect(await idle(HUNDRED_YEARS).addUsedTool(sessionId, 'book')).toMatchObject({ ttl: HUNDRED_YEARS * 1000 });
     expect(await idle('never').getState(sessionId)).toMatchObject({
       ttl: 'never',
@@ -111,8 +111,9 @@ describe('how long states are to live', () => {
       cleanup: { enabled: false },
       ...(ttlSeconds !== undefined && { ttlSeconds }),
     });
-    const { app } = await startApplication({ orchestration: ttlSeconds === undefined ? {} : { ttlSeconds } });
-    const ttlOf = async (of: OrchestrationStateManager) => (await of.getOrCreateState())?.ttl;
+    const { app, session } = await startApplication({ orchestration: ttlSeconds === undefined ? {} : { ttlSeconds } });
+    const sessionId = await session();
+    const ttlOf = async (of: OrchestrationStateManager) => (await of.getOrCreateState(sessionId))?.ttl;
     return { factory: await ttlOf(states), nest: await ttlOf(app.get(OrchestrationStateManager)) };
   }
 
@@ -169,7 +170,7 @@ describe.each(LIVE_STORES)('what is removed: $name', ({ open }) => {
     await eventually(async () => (removed += await lasting.cleanupExpired()) >= 3);
     expect(removed).toBe(3);
     expect(await lasting.cleanupExpired()).toBe(0);
-    expect(await lasting.getState(kept.sessionId)).toMatchObject({ version: 1 });
+    expect(await lasting.getState(kept.sessionId)).toMatchObject({ sequenceIndex: 0 });
   });
 
   it('ORC-13 maxSessions evicts those of the namespace that were idle for the longest', async () => {

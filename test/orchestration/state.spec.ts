@@ -1,5 +1,6 @@
 import {
   InvalidInputError,
+  NewerStateError,
   type OrchestrationState,
   SessionsConfigurationError,
   type ToolUse,
@@ -35,7 +36,7 @@ describeStores('the state of an agent in a session', (store) => {
       const sessionId = mintId();
       const before = await free().getOrCreateState(sessionId);
 
-      expect(before).toEqual({ sessionId, ...FRESH, version: 1, lastAccessed: anyNumber(), ttl: DAY });
+      expect(before).toEqual({ sessionId, ...FRESH, version: anyNumber(), lastAccessed: anyNumber(), ttl: DAY });
       expect(Math.abs(Date.now() - before!.lastAccessed)).toBeLessThan(60_000);
       expect(await free().getState(sessionId)).toEqual({ ...before, lastAccessed: anyNumber() });
     });
@@ -59,10 +60,51 @@ describeStores('the state of an agent in a session', (store) => {
       expect((await states.getState(sessionId))?.recentlyUsedTools).toEqual(['c', 'b']);
     });
 
+    it('FIX-29 reads a state alike whatever recentTools the reader has, also when it folds the state', async () => {
+      const sessionId = mintId();
+      const steps = [
+        { name: 'open', isDefault: true },
+        { name: 'searched', conditions: [{ type: 'tool_used' as const, value: 'search' }] },
+      ];
+      const [small, large] = [1, 20].map((recentTools) =>
+        orchestrate(store(), { recentTools, plans: [planOf(steps)] }),
+      );
+      const alike = async (expected: object): Promise<void> => {
+        const [one, two] = [await small.states.getState(sessionId), await large.states.getState(sessionId)];
+        expect(one).toMatchObject(expected);
+        expect(two).toEqual({ ...one, lastAccessed: anyNumber() });
+      };
+
+      for (const tool of ['search', 'a']) await large.service.processToolUsage(sessionId, tool);
+      await alike({ activeStep: 'searched', recentlyUsedTools: ['a', 'search'] });
+      await small.service.admitTool(sessionId, 'b');
+      await alike({ recentlyUsedTools: ['b'] });
+      for (let n = 0; n < 12; n += 1) await large.states.addUsedTool(sessionId, `tool ${n}`);
+      for (let n = 0; n < 24; n += 1) await small.states.addTokenUsage(sessionId, { promptTokens: 1 });
+      expect((await small.states.getState(sessionId))!.recentlyUsedTools).toHaveLength(13);
+      await alike({});
+    });
+
+    it.each([
+      ['rules', { type: 'restart', rules: 2 }],
+      ['entries', { type: 'rewind' }],
+    ])('FIX-29 refuses to read %s of a newer version, and loses nothing', async (_, entry) => {
+      const sessionId = mintId();
+      const states = free();
+      const before = await states.addUsedTool(sessionId, 'search');
+      const address = { namespace: 'orchestration-state', scope: 'default', sessionId, key: 'state' };
+      await store().state.append(address, { id: mintId(), entries: [entry] });
+
+      expect(await rejection(states.getState(sessionId), NewerStateError)).toMatchObject({ entryType: entry.type });
+      const document = (await store().state.get(address))!;
+      expect(document.batches.at(-1)).toMatchObject({ entries: [entry] });
+      expect(before.recentlyUsedTools).toEqual(['search']);
+    });
+
     it('ORC-01 keeps the last hundred uses in order, with step, time, call and outcome', async () => {
       const sessionId = mintId();
       const states = planned();
-      await states.getOrCreateState(sessionId);
+      const made = (await states.getOrCreateState(sessionId))!;
       await states.setActiveStep(sessionId, 'help');
       const first = await states.addUsedTool(sessionId, 'page', { callId: 'one' });
       expect(first.toolHistory).toEqual([
@@ -76,7 +118,7 @@ describeStores('the state of an agent in a session', (store) => {
       const times = toolHistory.map(({ at }) => at);
       expect([...times].sort()).toEqual(times);
       expect(recentlyUsedTools).toEqual(['page']);
-      expect(version).toBe(107);
+      expect(version).toBe(made.version + 106);
     });
   });
 
@@ -139,8 +181,9 @@ describeStores('the state of an agent in a session', (store) => {
       const managers = Array.from({ length: 20 }, free);
       const made = await Promise.all(managers.map((states) => states.getOrCreateState(sessionId)));
 
-      expect(made.map((state) => state?.version)).toEqual(managers.map(() => 1));
-      expect(await free().addUsedTool(sessionId, 'search')).toMatchObject({ version: 2 });
+      const { version } = made[0]!;
+      expect(made.map((state) => state?.version)).toEqual(managers.map(() => version));
+      expect(await free().addUsedTool(sessionId, 'search')).toMatchObject({ version: version + 1 });
     });
 
     it('ORC-04 leaves what is there', async () => {
@@ -164,7 +207,7 @@ describeStores('the state of an agent in a session', (store) => {
       const wrong = { steps: [{ name: '' }] };
       await rejection(free().getOrCreateState(sessionId, wrong), SessionsConfigurationError);
       expect(await free().getState(sessionId)).toBeNull();
-      expect(await free().getOrCreateState(sessionId, { steps: PLAN.steps })).toMatchObject({ version: 1 });
+      expect(await free().getOrCreateState(sessionId, { steps: PLAN.steps })).toMatchObject({ sequenceIndex: 0 });
     });
 
     it('ORC-04 mints an id when it is given none', async () => {
@@ -172,7 +215,7 @@ describeStores('the state of an agent in a session', (store) => {
 
       expect(one?.sessionId).toMatch(/^[0-9a-f]{32}$/);
       expect(one?.sessionId).not.toBe(two?.sessionId);
-      expect(await free().getState(one!.sessionId)).toMatchObject({ version: 1 });
+      expect(await free().getState(one!.sessionId)).toMatchObject({ sequenceIndex: 0 });
     });
   });
 
@@ -187,7 +230,6 @@ describeStores('the state of an agent in a session', (store) => {
       await states.updateState(sessionId, { toolHistory });
       expect(await states.updateState(sessionId, (state) => ({ toolHistory: state.toolHistory }))).toMatchObject({
         toolHistory,
-        version: 3,
       });
     });
 
@@ -206,7 +248,7 @@ describeStores('the state of an agent in a session', (store) => {
       };
       const after = (await states.updateState(sessionId, updates))!;
 
-      expect(after).toEqual({ ...before, ...updates, version: 3, lastAccessed: anyNumber() });
+      expect(after).toEqual({ ...before, ...updates, version: before.version + 1, lastAccessed: anyNumber() });
       expect(after.lastAccessed).toBeGreaterThan(before.lastAccessed);
       const usage = { promptTokens: 1, completionTokens: 2, totalTokens: 4 };
       // The step is left as `setActiveStep` leaves it.
@@ -218,7 +260,7 @@ describeStores('the state of an agent in a session', (store) => {
         sequenceIndex: 0,
         progress: { help: 1, ask: 2 },
         cumulativeTokenUsage: usage,
-        version: 4,
+        version: after.version + 1,
         lastAccessed: anyNumber(),
       });
       expect(await states.getState(sessionId)).toEqual({ ...last, lastAccessed: anyNumber() });
@@ -265,7 +307,6 @@ describeStores('the state of an agent in a session', (store) => {
         cumulativeTokenUsage: { totalTokens: 3 },
         progress: { help: 1 },
         recentlyUsedTools: ['search'],
-        version: 5,
       });
     });
 
@@ -279,7 +320,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(results.map((state) => state?.sequenceIndex).sort((a, b) => a! - b!)).toEqual(
         writers.map((_, n) => n + 1),
       );
-      expect(await free().getState(sessionId)).toMatchObject({ sequenceIndex: 12, version: 13 });
+      expect(await free().getState(sessionId)).toMatchObject({ sequenceIndex: 12 });
     });
 
     it('ORC-05 a function sees what was written while it thought', async () => {
@@ -294,7 +335,7 @@ describeStores('the state of an agent in a session', (store) => {
       });
 
       expect(seen).toEqual([0, 10]);
-      expect(after).toMatchObject({ sequenceIndex: 11, version: 3 });
+      expect(after).toMatchObject({ sequenceIndex: 11 });
     });
 
     it('ORC-05 a function may change nothing, and what it does to its argument stays with it', async () => {
@@ -432,7 +473,7 @@ describeStores('the state of an agent in a session', (store) => {
 
     it('ORC-07 makes the state, and moves neither step nor sequence', async () => {
       const sessionId = mintId();
-      expect(await planned().addUsedTool(sessionId, 'search')).toMatchObject({ sequenceIndex: 0, version: 1 });
+      expect(await planned().addUsedTool(sessionId, 'search')).toMatchObject({ sequenceIndex: 0 });
       expect(await planned().getState(sessionId)).not.toHaveProperty('activeStep');
     });
 
@@ -454,7 +495,7 @@ describeStores('the state of an agent in a session', (store) => {
       const sessionId = mintId();
       await free().getOrCreateState(sessionId);
       await Promise.all(Array.from({ length: 50 }, () => free().advanceSequence(sessionId)));
-      expect(await free().getState(sessionId)).toMatchObject({ sequenceIndex: 50, version: 51 });
+      expect(await free().getState(sessionId)).toMatchObject({ sequenceIndex: 50 });
     });
 
     it('ORC-08 stops at the end of the step’s sequence', async () => {
@@ -485,12 +526,12 @@ describeStores('the state of an agent in a session', (store) => {
       await states.addTokenUsage(sessionId, { promptTokens: 1 });
       const reset = await states.resetState(sessionId);
 
-      expect(reset).toEqual({ sessionId, ...FRESH, version: 4, lastAccessed: anyNumber(), ttl: DAY });
+      expect(reset).toEqual({ sessionId, ...FRESH, version: anyNumber(), lastAccessed: anyNumber(), ttl: DAY });
       expect(await states.getState(sessionId)).toEqual({ ...reset, lastAccessed: anyNumber() });
-      expect(await states.resetState(sessionId)).toMatchObject({ ...FRESH, version: 5 });
+      expect(await states.resetState(sessionId)).toMatchObject({ ...FRESH, version: reset.version + 1 });
       // What was before the reset is forgotten, the ids of calls too.
       expect((await states.addUsedTool(sessionId, 'search', { callId: 'one' })).toolHistory).toHaveLength(1);
-      expect(await states.resetState(mintId())).toMatchObject({ ...FRESH, version: 1 });
+      expect(await states.resetState(mintId())).toMatchObject(FRESH);
     });
 
     it.each(['cleanupSession', 'removeSession'] as const)('ORC-09 %s deletes, once', async (method) => {
@@ -501,7 +542,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await states[method](sessionId)).toBe(true);
       expect(await states.getState(sessionId)).toBeNull();
       expect(await states[method](sessionId)).toBe(false);
-      expect(await states.getOrCreateState(sessionId)).toMatchObject({ ...FRESH, version: 1 });
+      expect(await states.getOrCreateState(sessionId)).toMatchObject(FRESH);
     });
   });
 
@@ -556,7 +597,6 @@ describeStores('the state of an agent in a session', (store) => {
     });
 
     it.each<[string, object, number[]]>([
-      ['nothing', {}, [0, 0, 0]],
       ['no total', { promptTokens: 2, completionTokens: 3 }, [2, 3, 5]],
       ['only a total', { totalTokens: 7 }, [0, 0, 7]],
       ['not finite numbers', { promptTokens: NaN, completionTokens: Infinity, totalTokens: -Infinity }, [0, 0, 0]],
@@ -568,6 +608,7 @@ describeStores('the state of an agent in a session', (store) => {
     });
 
     it.each<[string, unknown]>([
+      ['none of the known fields (FIX-25)', {}],
       ['a negative number', { promptTokens: -1 }],
       ['a negative total', { promptTokens: 1, totalTokens: -5 }],
       ['no object', 7],

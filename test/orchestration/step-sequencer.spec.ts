@@ -1,4 +1,4 @@
-import { InvalidInputError } from 'nestjs-agent-sessions';
+import { InvalidInputError, SessionsConfigurationError } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { describeStores, noteWarnings, orchestrate } from '../support/orchestration.js';
 
@@ -73,7 +73,7 @@ describeStores('a step sequencer', (store) => {
     const { toolHistory } = (await states.getState(sessionId))!;
     expect(toolHistory.map(({ tool }) => tool)).toEqual(moves.map(([tool]) => tool));
     expect(warnings).toHaveLength(3);
-    expect(warnings[0]).toMatch(/used book in step ask, where search comes next/);
+    expect(warnings[0]).toMatch(/used book in step ask, where search is allowed/);
     expect(warnings[0]).not.toContain(sessionId);
   });
 
@@ -171,6 +171,40 @@ describeStores('a step sequencer', (store) => {
     expect(await sequencer.getCurrentSequenceTool(STEP, sessionId)).toBe('book');
     expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: 1, progress: { ask: 2 } });
     expect(await states.setActiveStep(sessionId, 'ask')).toMatchObject({ sequenceIndex: 2 });
+  });
+
+  it('FIX-27 leaves the active step as it is when a tool is processed', async () => {
+    const sessionId = mintId();
+    const { sequencer, states } = of();
+    await sequencer.processTool(STEP, sessionId, 'search');
+    expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: 1 });
+    expect(await states.getState(sessionId)).not.toHaveProperty('activeStep');
+
+    await states.setActiveStep(sessionId, 'other');
+    await sequencer.processTool(STEP, sessionId, 'search');
+    expect(await states.getState(sessionId)).toMatchObject({ activeStep: 'other', progress: { ask: 1 } });
+  });
+
+  it('FIX-27 advances the sequence of a step by hand, up to its end', async () => {
+    const sessionId = mintId();
+    const { sequencer, states } = of();
+    expect(await sequencer.advanceSequence(STEP, sessionId)).toBe(false);
+    await states.getOrCreateState(sessionId);
+    expect(await sequencer.advanceSequence(PLAIN, sessionId)).toBe(false);
+
+    for (const index of [1, 2, 3]) {
+      expect(await sequencer.advanceSequence(STEP, sessionId)).toBe(true);
+      expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: index, toolHistory: [] });
+    }
+    expect(await sequencer.advanceSequence(STEP, sessionId)).toBe(false);
+    expect(await sequencer.hasActiveSequence(STEP, sessionId)).toBe(false);
+  });
+
+  it('FIX-27 rejects a wrong session id, and throws for an unknown agent', async () => {
+    const { states, service } = of();
+    const removed = states.removeSession('');
+    await expect(removed).rejects.toThrow(InvalidInputError);
+    expect(() => service.of('unknown')).toThrow(SessionsConfigurationError);
   });
 
   it('ORC-02 is of the agent that it is told', async () => {

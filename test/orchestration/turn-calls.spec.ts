@@ -1,5 +1,6 @@
 import {
   InvalidInputError,
+  ToolCallConflictError,
   type OrchestrationStep,
   reply,
   StateSerializationError,
@@ -28,16 +29,14 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
       problems.push(
         await rejection(
           tools.use('quote', 'c', () => null),
-          InvalidInputError,
+          ToolCallConflictError,
         ),
       );
       results.push(await tools.use('quote', 'q', () => undefined));
     });
 
     expect(results).toEqual([...Array.from({ length: 6 }, () => ({ hits: 1 })), null]);
-    expect(problems).toMatchObject([
-      { path: 'callId', message: 'callId is "c", which was a call of search, not of quote.' },
-    ]);
+    expect(problems).toMatchObject([{ code: 'TOOL_CALL_CONFLICT', callId: 'c', tool: 'search' }]);
     expect(toolsOf(await state(sessionId))).toEqual(['search', 'quote']);
   });
 
@@ -52,7 +51,7 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
       }
       await rejection(
         tools.use('cancel', 'c', () => void ran.push('cancel')),
-        InvalidInputError,
+        ToolCallConflictError,
       );
     });
     expect(ran).toEqual(['search']);
@@ -211,8 +210,11 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
       ['3', 'failed'],
     ]);
     expect(after).toMatchObject({ sequenceIndex: 0, recentlyUsedTools: [] });
-    await eventually(() => events.length === 3);
-    expect(events.every((event) => event.type === 'tool-recorded' && event.outcome === 'failed')).toBe(true);
+    await eventually(() => events.length === 4);
+    expect(events.map((event) => ('outcome' in event ? `${event.type} ${event.outcome}` : event.type)).sort()).toEqual([
+      'created',
+      ...Array.from({ length: 3 }, () => 'tool-recorded failed'),
+    ]);
   });
 
   it('ORC-28 a call that failed or was refused may be made again, and counts then', async () => {
@@ -246,7 +248,7 @@ it.each([
   [7, 'c', 'tool'],
   ['search', '', 'callId'],
   ['search', undefined, 'callId'],
-  ['search', 'c'.repeat(251), 'callId'],
+  ['search', 'c'.repeat(257), 'callId'],
 ])('ORC-28 refuses the tool %p with the call id %p', async (tool, callId, path) => {
   const [memory] = LIVE_STORES;
   const { say, session, document } = await startDesk(memory.open(), { steps: STEPS });

@@ -1,4 +1,4 @@
-import { OrchestrationEvents, type OrchestrationStep, TurnFailedError } from 'nestjs-agent-sessions';
+import { OrchestrationEvents, type OrchestrationStep, ToolNotAllowedError } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
 import { gate, LIVE_STORES, rejection } from '../support/running-application.js';
 import { startDesk, useAll } from './turn-desk.js';
@@ -33,6 +33,7 @@ describe.each(LIVE_STORES)('events of what turns do, over $name', ({ open }) => 
     const desk = { agent: 'desk', sessionId };
     const ids = { callId: expect.any(String) as string, turnId: expect.any(String) as string };
     expect(events).toEqual([
+      { ...desk, type: 'created' },
       { ...desk, type: 'tool-recorded', tool: 'search', step: 'booking', outcome: 'succeeded', ...ids },
       { ...desk, type: 'sequence-advanced', step: 'booking', index: 1 },
       { ...desk, type: 'tool-recorded', tool: 'book', step: 'booking', outcome: 'succeeded', ...ids },
@@ -52,7 +53,7 @@ describe.each(LIVE_STORES)('events of what turns do, over $name', ({ open }) => 
         await useAll(turn, 'search');
         await turn.tools.use('pay', 'p', () => null);
       }),
-      TurnFailedError,
+      ToolNotAllowedError,
     );
     const refused = {
       type: 'tool-violated',
@@ -69,6 +70,6 @@ describe.each(LIVE_STORES)('events of what turns do, over $name', ({ open }) => 
       if (turn.attempt < 3) throw new Error('again');
     });
     await eventually(() => events.length > 1);
-    expect(events.map(({ type }) => type)).toEqual(['tool-violated', 'tool-recorded', 'sequence-advanced']);
+    expect(events.map(({ type }) => type)).toEqual(['tool-violated', 'created', 'tool-recorded', 'sequence-advanced']);
   });
 });

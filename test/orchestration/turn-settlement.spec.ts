@@ -75,8 +75,8 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
     expect(calls.filter((call) => call.startsWith('state.'))).toEqual([]);
   });
 
-  it('ORC-30 or not at all: of turns that fail or are cancelled nothing stays', async () => {
-    const { app, say, session, document } = await startDesk(open(), { steps: STEPS });
+  it('ORC-30 FIX-15 or not at all: of turns that fail or are cancelled only tokens stay', async () => {
+    const { app, say, session, state, document } = await startDesk(open(), { steps: STEPS });
     const [fresh, used] = [await session(), await session()];
     await say(used, (turn) => useAll(turn, 'search'));
     const before = await document(used);
@@ -104,9 +104,20 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
       await told;
     }
 
-    expect(await document(fresh)).toBeNull();
-    const after = await document(used);
-    expect(after).toMatchObject({ version: before!.version, batches: before!.batches, value: before!.value });
+    for (const [sessionId, batches] of [
+      [fresh, []],
+      [used, before!.batches],
+    ] as const) {
+      const after = await document(sessionId);
+      expect(after?.batches.slice(0, batches.length)).toEqual(batches);
+      const added = after?.batches.slice(batches.length).flatMap(({ entries }) => entries) ?? [];
+      expect(added.length).toBeGreaterThan(0);
+      for (const entry of added) expect(entry).toMatchObject({ type: 'tokens' });
+      expect(await state(sessionId)).toMatchObject({
+        recentlyUsedTools: sessionId === fresh ? [] : ['search'],
+        cumulativeTokenUsage: { totalTokens: 15 },
+      });
+    }
   });
 
   it('ORC-30 a turn that is tried again neither runs a tool again nor advances twice', async () => {
@@ -129,7 +140,7 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
     expect(ran).toEqual(['search', 'quote', 'book']);
     expect(indices).toEqual([2, 2, 2]);
     expect(new Set(results)).toEqual(new Set(['search of 1', 'quote of 2', 'book of 3']));
-    expect(await state(sessionId)).toMatchObject({ version: 1, activeStep: 'paying', sequenceIndex: 0 });
+    expect(await state(sessionId)).toMatchObject({ activeStep: 'paying', sequenceIndex: 0 });
     expect(toolsOf(await state(sessionId))).toEqual(['search', 'quote', 'book']);
     await eventually(() => events.some(({ type }) => type === 'step-changed'));
     expect(events.filter(({ type }) => type === 'tool-recorded')).toHaveLength(3);
@@ -150,13 +161,14 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
       const waiting = await app.turns.list({ sessionId, status: 'waiting' });
       return waiting.length > 0 ? waiting : null;
     });
-    expect(await document(sessionId)).toBeNull();
+    expect((await document(sessionId))?.batches).toMatchObject([
+      { entries: [{ type: 'tokens', usage: { totalTokens: 7 } }] },
+    ]);
     await app.turns.signal(id, 'go', { go: 'now' });
     await running;
 
     expect(ran).toEqual(['search', 'quote now']);
     expect(await state(sessionId)).toMatchObject({
-      version: 1,
       sequenceIndex: 2,
       cumulativeTokenUsage: { totalTokens: 7 },
     });

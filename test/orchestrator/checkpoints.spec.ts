@@ -24,7 +24,7 @@ describe.each(LIVE_STORES)('checkpoints over $name', ({ open }) => {
     const turns = [await handle(desk).execute('a', { sessionId }), await handle(desk).execute('b', { sessionId })];
 
     const [second, first] = await checkpoints.history('desk', sessionId);
-    const common = { orchestrator: 'desk', sessionId, version: '7', signature: desk.signature, summarizedThrough: 0 };
+    const common = { orchestrator: 'desk', sessionId, version: '7', signature: desk.signature, intents: ['count'], summarizedThrough: 0 }; // prettier-ignore
     const savedAt = expect.stringMatching(/^\d{4}-.*Z$/) as string;
     expect(first).toEqual({ ...common, turnIndex: 0, state: { count: 1 }, lastRoute: ['count'], turnId: turns[0].id, savedAt }); // prettier-ignore
     expect(second).toEqual({ ...common, turnIndex: 1, state: { count: 2 }, lastRoute: ['count'], turnId: turns[1].id, savedAt, parent: 0 }); // prettier-ignore
@@ -214,7 +214,7 @@ function changedDesk(ran: string[]) {
     route: () => (ran.push('route'), 'tell'),
     intents: {
       tell: ({ state }) => (ran.push('tell'), reply(`count was ${state.count}`)),
-      count: () => ({ count: 0 }),
+      reset: () => ({ count: 0 }),
     },
   });
 }

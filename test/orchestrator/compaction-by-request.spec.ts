@@ -23,6 +23,7 @@ import {
 interface Desk extends Application {
   readonly say: (text: string) => Promise<TurnReport>;
   readonly compact: (request?: Partial<CompactStateRequest>) => Promise<StateStoreReport>;
+  readonly counted: () => Promise<Pick<StateStoreReport, 'messageCount' | 'windowCount'>>;
   readonly restore: () => Promise<unknown>;
   readonly undo: () => Promise<unknown>;
   /** What the last turn was given. */
@@ -69,6 +70,10 @@ async function startDesk(
     },
     compact: async (request = {}) =>
       (await service.compact({ sessionId, stores: ['conversation'], ...request })).stores[0],
+    counted: async () => {
+      const { messageCount, windowCount } = (await service.describe({ sessionId })).stores[0];
+      return { messageCount, windowCount };
+    },
     restore: () => handle.command('restore', { sessionId }),
     undo: () => handle.undo(sessionId),
   };
@@ -102,6 +107,20 @@ describe.each(LIVE_STORES)('compaction by request in an application over $name',
     await undo();
     await say('5');
     expect(seen()).toEqual(['1', 're 1', '2', 're 2']);
+  });
+
+  it('FIX-46 counts in windowCount the summary, and no message that was taken back', async () => {
+    const { say, compact, counted, seen, undo } = await startDesk(open(), { summarize: listing });
+    for (const text of ['1', '2', '3']) await say(text);
+    await compact({ strategy: 'summary', preserveRecent: 2 });
+    expect(await counted()).toEqual({ messageCount: 6, windowCount: 3 });
+    await say('4');
+    expect(seen()).toHaveLength(3);
+    expect(await counted()).toEqual({ messageCount: 8, windowCount: 5 });
+    await undo();
+    expect(await counted()).toEqual({ messageCount: 8, windowCount: 3 });
+    await say('5');
+    expect(seen()).toEqual(['1 re 1 2 re 2', '3', 're 3']);
   });
 
   it('STA-24 a summary by state.summarize, whatever policies there are', async () => {

@@ -301,7 +301,7 @@ describe.each(LASTING_STORES)('a fork that outlives its process over $name', ({ 
     await app.close();
     const drifted = defineOrchestrator<Desk>({
       name: 'desk',
-      intents: { answer: () => 'x', more: () => 'y' },
+      intents: { reply: () => 'x', more: () => 'y' },
       route: () => 'more',
     });
     const second = await startApplication({ adapter: connect(), orchestrators: [drifted], turns: FAST });

@@ -30,7 +30,7 @@ afterAll(async () => {
 
 /** @param said collects what it says */
 export async function startWorker(store: StoreOptions, said: Said[], setup: object = {}): Promise<ChildProcess> {
-  const child = fork(PROGRAM, [JSON.stringify({ store, version: '1', attempts: 3, ...setup })], { execArgv: [] });
+  const child = fork(PROGRAM, [JSON.stringify({ store, version: '1', maxLost: 5, ...setup })], { execArgv: [] });
   children.push(child);
   let ready = false;
   child.on('message', (message: Said) => {

@@ -108,7 +108,7 @@ describe.each(LIVE_STORES)('the report of a turn over $name', ({ open }) => {
     });
   });
 
-  it('BOT-08 BOT-09 of a failed turn has what its last attempt did, tokens too', async () => {
+  it('BOT-08 BOT-09 FIX-15 of a failed turn has what its last attempt did, and the tokens of all attempts', async () => {
     const desk = defineOrchestrator({
       name: 'desk',
       intents: {
@@ -130,7 +130,7 @@ describe.each(LIVE_STORES)('the report of a turn over $name', ({ open }) => {
         status: 'failed',
         attempt: 2,
         iterations: [{ decision: { source: 'single', intents: ['answer'] }, intents: [] }],
-        usage: { totalTokens: 7, intents: { totalTokens: 7 } },
+        usage: { totalTokens: 14, intents: { totalTokens: 14 } },
       },
     });
   });
@@ -155,7 +155,7 @@ describe.each(LIVE_STORES)('the report of a turn over $name', ({ open }) => {
     });
   });
 
-  it('BOT-09 BOT-30 counts the tokens of iterations that an earlier attempt completed', async () => {
+  it('BOT-09 BOT-30 FIX-15 counts the tokens of an iteration that an earlier attempt completed once, and those of the attempt', async () => {
     const desk = defineOrchestrator({
       name: 'desk',
       iterate: true,
@@ -173,7 +173,7 @@ describe.each(LIVE_STORES)('the report of a turn over $name', ({ open }) => {
       turns: { retry: { backoff: { delayMs: 1 } } },
     });
     const { id } = await handle(desk).execute('go', { sessionId: await session() });
-    expect((await turns.get(id))?.report).toMatchObject({ attempt: 2, usage: { totalTokens: 101 } });
+    expect((await turns.get(id))?.report).toMatchObject({ attempt: 2, usage: { totalTokens: 102 } });
   });
 });
 

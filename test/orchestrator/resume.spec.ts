@@ -3,8 +3,10 @@ import {
   defineOrchestrator,
   InvalidInputError,
   OrchestratorDriftError,
+  PermanentTurnError,
   reply,
   type TurnContext,
+  TurnFailedError,
   TurnReentryError,
   type TurnRequest,
   TurnWaitTimeoutError,
@@ -33,8 +35,37 @@ describe.each(LIVE_STORES)('resume over $name', ({ open }) => {
       turnIndex: 0,
       reply: 'first words: charged',
     });
-    expect(await app.turns.get(turn.id)).toMatchObject({ status: 'awaiting-input', failures: 1 });
+    expect(await app.turns.get(turn.id)).toMatchObject({ status: 'awaiting-input', lost: 1 });
+  });
+
+  it('FIX-14 the result of a turn that the module recovered first, until the next turn ends', async () => {
+    const { app, handle } = await startDesk(open);
+    const sessionId = await app.session();
+    await handle.execute('before', { sessionId });
+    const { turn } = await dieWith(app, sessionId, { input: { text: 'interrupted' } });
+    const queued = await app.turns.submit('shop', 'behind it', { sessionId });
+    const resumed = await lapsed(app, sessionId, () => handle.resume(sessionId));
+    expect(resumed).toMatchObject({ id: turn.id, reply: 'interrupted: charged' });
+    await app.turns.result(queued.id);
+
+    expect(await Promise.all([handle.resume(sessionId), handle.resume(sessionId)])).toEqual([resumed, resumed]);
+    expect(await app.handle({ name: 'shop' }).resume(sessionId)).toBeNull();
+    await app.turns.lanes.pause({ sessionId });
+    const next = await handle.submit('next', { sessionId });
+    expect(await handle.resume(sessionId)).toEqual(resumed);
+    await app.turns.lanes.resume({ sessionId });
+    await app.turns.result(next.id);
     expect(await handle.resume(sessionId)).toBeNull();
+  });
+
+  it('FIX-14 the error of a recovered turn that then failed', async () => {
+    const { app, handle } = await startDesk(open, ({ input }) => {
+      throw new PermanentTurnError(input.text);
+    });
+    const sessionId = await app.session();
+    const { turn } = await dieWith(app, sessionId, { input: { text: 'interrupted' } });
+    await lapsed(app, sessionId, () => rejection(handle.resume(sessionId), TurnFailedError));
+    expect(await rejection(handle.resume(sessionId), TurnFailedError)).toMatchObject({ turnId: turn.id });
   });
 
   it("BOT-31 with the turn's own input, history, state and steps", async () => {
@@ -48,7 +79,15 @@ describe.each(LIVE_STORES)('resume over $name', ({ open }) => {
     const history = [{ role: 'user', content: 'elsewhere' }] as const;
     const request = { input: { text: 'interrupted' }, history, statePatch: { vip: true } };
     const { hold } = await dieWith(app, sessionId, request);
-    const step = { iteration: 0, intent: 'answer', name: 'charge', occurrence: 0, value: 'charged by the dead' };
+    const step = {
+      kind: 'step' as const,
+      iteration: 0,
+      intent: 'answer',
+      parent: '',
+      name: 'charge',
+      key: 0,
+      value: 'charged by the dead',
+    };
     await app.adapter.turns.saveStep(hold, step);
     expect(await lapsed(app, sessionId, () => handle.resume(sessionId))).toMatchObject({
       reply: 'interrupted: charged by the dead',
@@ -179,7 +218,7 @@ async function dieWith(
     whenBusy: 'enqueue',
     maxQueued: 100,
   });
-  const claimed = await adapter.turns.claim(sessionId, { holder: mintId(), leaseMs: 300, maxAttempts: 3, windows: {} });
+  const claimed = await adapter.turns.claim(sessionId, { holder: mintId(), leaseMs: 300, maxLost: 3, windows: {} });
   if (!claimed) throw new Error('Somebody else was faster.');
   return claimed;
 }

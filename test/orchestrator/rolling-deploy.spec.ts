@@ -32,7 +32,7 @@ async function rollOut(store: StoreOptions): Promise<void> {
   for (const [index, sessionId] of sessionIds.entries()) {
     const texts = ['first', 'second', 'third', 'fourth'];
     const turns = await api.turns.list({ sessionId });
-    expect(turns.map(({ failures }) => failures)).toEqual([0, index < 2 ? 1 : 0, 0, 0]);
+    expect(turns.map(({ lost }) => lost)).toEqual([0, index < 2 ? 1 : 0, 0, 0]);
     const path = texts.flatMap((text) => STEPS.map((step) => `${text} ${step}`));
     expect(await api.checkpoints.load('desk', sessionId)).toMatchObject({ version: '2', state: { path } });
     for (const { id } of turns) {

@@ -160,7 +160,11 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
         route: () => decision as RouteDecision,
         intents: { status: () => void ran.push('status'), refund: () => void ran.push('refund') },
       });
-      const { handle, session, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
+      const { handle, session, turns } = await startApplication({
+        adapter: open(),
+        orchestrators: [desk],
+        turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } } },
+      });
       const error = await rejection(handle(desk).execute('hi', { sessionId: await session() }), TurnFailedError);
       expect(error.failure).toMatchObject({
         name: 'UnknownIntentError',
@@ -168,7 +172,8 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
         details: { orchestrator: 'desk', intent: shown, known: ['status', 'refund'] },
       });
       expect(error.failure?.message).toContain('status, refund');
-      expect(await turns.get(error.turnId)).toMatchObject({ failures: 1 });
+      // A model may choose another one when it is asked again (FIX-08).
+      expect(await turns.get(error.turnId)).toMatchObject({ failures: 3 });
       expect(ran).toEqual([]);
     },
   );

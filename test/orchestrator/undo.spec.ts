@@ -311,8 +311,8 @@ describe.each(LASTING_STORES)('undo that outlives its process over $name', ({ cr
     const { sessionId } = first;
     await first.say('a');
     await first.app.close();
-    const other = { answer: () => 'other', more: () => 'more' };
-    const second = defineOrchestrator<Desk>({ name: 'desk', intents: other, route: () => 'answer' });
+    const other = { reply: () => 'other', more: () => 'more' };
+    const second = defineOrchestrator<Desk>({ name: 'desk', intents: other, route: () => 'reply' });
     const drifted = await startApplication({ adapter: connect(), orchestrators: [second], turns: FAST });
     await drifted.handle(second).execute('b', { sessionId, force: true });
 

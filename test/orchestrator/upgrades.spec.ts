@@ -154,7 +154,7 @@ it('BOT-35 a turn that began long ago is left to newer workers all the same', as
   const turnId = mintId();
   await adapter.turns.accept(turnRequest(turnId, { sessionId, request: { input: { text: 'parked' } } }));
   const claimed = await adapter.turns.claim(sessionId, claimRequest(mintId()));
-  const step = { iteration: 0, intent: 'note', name: 'go', occurrence: 0 };
+  const step = { kind: 'wait' as const, iteration: 0, intent: 'note', parent: '', name: 'go', key: 0 };
   await adapter.turns.wait(claimed!.hold, { signal: 'go', step });
   behindMs = 0;
   await adapter.turns.signal(turnId, 'go', null);

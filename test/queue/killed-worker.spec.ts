@@ -104,7 +104,7 @@ async function killOne(server: TestServer, count: number): Promise<void> {
   expect(results.map(({ turnIndex }) => turnIndex)).toEqual(sessionIds.flatMap(() => [0, 1]));
   const attempts = others.flatMap((other) => other.attempts);
   expect(attempts.filter(({ text }) => text === 'long')).toEqual(sessionIds.map(() => ({ text: 'long', attempt: 2 })));
-  for (const [long] of turns) expect((await api.turns.get(long))?.failures).toBe(1);
+  for (const [long] of turns) expect((await api.turns.get(long))?.lost).toBe(1);
 }
 
 it('TRN-15 TRN-21 with every default, one or three, the lanes of a killed worker go on with another one within 15 seconds, in order', async () => {

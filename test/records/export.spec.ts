@@ -76,9 +76,9 @@ describe('an export', () => {
       iterate: true,
       maxIterations: 2,
       intents: {
-        answer: (turn: TurnContext) => {
+        answer: async (turn: TurnContext) => {
           turn.modules.tools.set('crm', 'token', 'hunter2', { secret: true });
-          turn.modules.task.create({ id: `t${turn.iteration}` });
+          await turn.modules.task.create({ id: `t${turn.iteration}` });
           return reply('done');
         },
       },

@@ -9,6 +9,7 @@ import { LaneWatch } from './lane-watch.js';
 import { toDraft } from './message-mapping.js';
 import { readRecords, type RecordedConversation, turnsOf } from './record.js';
 import { parseOptions } from './replay-options.js';
+import { attemptsRepeated } from './report.js';
 import { firstDifference, type PlayedConversation } from './verify.js';
 
 const FOLDER = temporaryFolder();
@@ -24,6 +25,7 @@ describe('replay', () => {
     expect(cells(stdout)).toMatchObject({ sessions: '4', turns: '12', messages: '32', result: 'all equal' });
     expect(Number(cells(stdout).kills)).toBeGreaterThanOrEqual(2);
     expect(cells(stdout).restarts).toBe(cells(stdout).kills);
+    if (cells(stdout)['steps repeated'] !== '0') expect(cells(stdout)['attempts repeated']).not.toBe('0');
     expect(code).toBe(0);
   }, 60_000);
 
@@ -98,6 +100,17 @@ describe('replay', () => {
       code: 0,
       stdout: expect.stringContaining('--kill-every N') as string,
     });
+  });
+});
+
+describe('report of replay', () => {
+  it('FIX-06 counts attempts that were lost with a killed worker as repeated', () => {
+    const turns = [
+      { failures: 0, lost: 0 },
+      { failures: 1, lost: 0 },
+      { failures: 2, lost: 3 },
+    ];
+    expect(attemptsRepeated(turns)).toBe(6);
   });
 });
 

@@ -8,7 +8,7 @@ import { LaneWatch } from './lane-watch.js';
 import { readRecords, RecordError, type RecordedConversation, turnsOf } from './record.js';
 import { parseOptions, type ReplayOptions, USAGE } from './replay-options.js';
 import { UsageError } from '../support/command-line.js';
-import { progressBar, summaryTable } from './report.js';
+import { attemptsRepeated, progressBar, summaryTable } from './report.js';
 import { firstDifference, type PlayedConversation } from './verify.js';
 import { effectFile } from './worker-calls.js';
 import { openPlace } from './replay-store.js';
@@ -78,7 +78,7 @@ async function replay(
     kills: cast.kills,
     restarts: cast.restarts,
     longestStopMs: lanes.longestMs,
-    attemptsRepeated: sum(played, ({ stored }) => sum(stored.turns, ({ failures }) => failures)),
+    attemptsRepeated: sum(played, ({ stored }) => attemptsRepeated(stored.turns)),
     stepsRepeated: stepRuns - steps,
     seconds,
     equal: difference === undefined,

@@ -1,5 +1,6 @@
 import progress from 'cli-progress';
 import Table from 'cli-table3';
+import { type Turn } from 'nestjs-agent-sessions';
 
 export interface Summary {
   readonly sessions: number;
@@ -9,10 +10,16 @@ export interface Summary {
   readonly restarts: number;
   /** From a kill to the next settled turn of a lane that had work, at most. */
   readonly longestStopMs: number;
+  /** See the function of this name. */
   readonly attemptsRepeated: number;
   readonly stepsRepeated: number;
   readonly seconds: number;
   readonly equal: boolean;
+}
+
+/** Counts the attempts that another one followed: they failed, or were lost with a killed worker. */
+export function attemptsRepeated(turns: readonly Pick<Turn, 'failures' | 'lost'>[]): number {
+  return turns.reduce((sum, { failures, lost }) => sum + failures + lost, 0);
 }
 
 /** A bar on a terminal, a line every two seconds elsewhere. */
@@ -30,8 +37,7 @@ export function progressBar(turns: number): progress.SingleBar {
 }
 
 export function summaryTable(summary: Summary): string {
-  const { sessions, turns, messages, kills, restarts, longestStopMs, attemptsRepeated, stepsRepeated, seconds, equal } =
-    summary;
+  const { sessions, turns, messages, kills, restarts, longestStopMs, stepsRepeated, seconds, equal } = summary;
   const cells: Readonly<Record<string, string | number>> = {
     sessions,
     turns,
@@ -39,7 +45,7 @@ export function summaryTable(summary: Summary): string {
     kills,
     restarts,
     'longest stop s': (longestStopMs / 1000).toFixed(1),
-    'attempts repeated': attemptsRepeated,
+    'attempts repeated': summary.attemptsRepeated,
     'steps repeated': stepsRepeated,
     seconds: seconds.toFixed(1),
     'turns/s': Math.round(turns / seconds),

@@ -89,8 +89,13 @@ class Replay implements WorkerCalls {
     SessionsModule.forRoot({
       adapter: setup.store ? adapterOf(setup.store) : memoryAdapter(),
       role: setup.role,
-      // A turn may be hit by many kills; none of them is its fault. The lane of a killed worker is soon free.
-      turns: { retry: { attempts: 1000 }, leaseMs: 1000, ...(setup.queue ? { queue: queueAt(setup.queue) } : {}) },
+      turns: {
+        // Kills may end many attempts of a turn that is not their cause.
+        retry: { maxLost: 1000, backoff: { type: 'fixed', delayMs: 100 } },
+        // The lane of a killed worker is soon free.
+        leaseMs: 1000,
+        ...(setup.queue ? { queue: queueAt(setup.queue) } : {}),
+      },
     }),
     SessionsModule.forFeature([Recorded]),
   ],

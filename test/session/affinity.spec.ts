@@ -1,5 +1,6 @@
 import {
   type AffinityResolver,
+  type CreateSessionInput,
   defaultAffinityResolver,
   type InboundMessage,
   InvalidInputError,
@@ -15,7 +16,7 @@ import { STORES } from '../support/stores.js';
 describe.each(STORES)('affinity over $name', ({ open }) => {
   let target: ConformanceTarget;
   let store: SessionStore;
-  let resolver: AffinityResolver;
+  let resolver: Required<AffinityResolver>;
   let userId: string;
 
   beforeAll(async () => {
@@ -117,9 +118,10 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     const none = await store.create({ userId });
     await touched({ workspaceId: 'other' });
 
-    expect((await resolver.resolve(userId, undefined, { userId, workspaceId: 'acme' }))?.id).toBe(acme.id);
-    expect((await resolver.resolve(userId, undefined, { userId }))?.id).toBe(none.id);
-    expect(await resolver.resolve(userId, undefined, { userId, workspaceId: 'third' })).toBeNull();
+    expect((await resolver.resolveMessage({ userId, workspaceId: 'acme' }))?.id).toBe(acme.id);
+    expect((await resolver.resolveMessage({ userId }))?.id).toBe(none.id);
+    expect(await resolver.resolveMessage({ userId, workspaceId: 'third' })).toBeUndefined();
+    expect((await resolver.resolve(userId))?.id).toBe(none.id);
   });
 
   it('SES-16 finds the session outside of any workspace behind many inside one', async () => {
@@ -130,19 +132,78 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect((await resolver.resolve(userId))?.id).toBe(own.id);
   });
 
-  it('SES-16 asks a resolver of the application, with user, surface and message', async () => {
+  it('SES-16 FIX-43 asks a resolver of the application with user and surface, or with the message', async () => {
     const asked: unknown[] = [];
-    const mine = await store.create({ userId: mintId() });
+    const mine = await store.create({ userId, workspaceId: 'acme' });
     const message = { userId, surfaceId: 'web', workspaceId: 'acme' };
     const own: AffinityResolver = {
-      resolve: async (...question) => {
+      resolve: async (...question: unknown[]) => {
+        asked.push(question);
+        return mine;
+      },
+    };
+    const aware: AffinityResolver = {
+      resolve: () => Promise.reject(new Error('The message says more.')),
+      resolveMessage: async (...question) => {
         asked.push(question);
         return mine;
       },
     };
 
     expect(await resolveSession(message, store, own)).toMatchObject({ id: mine.id, attachedSurfaces: ['web'] });
-    expect(asked).toEqual([[userId, 'web', message]]);
+    expect(await resolveSession(message, store, aware)).toMatchObject({ id: mine.id });
+    expect(asked).toEqual([[userId, 'web'], [message]]);
+  });
+
+  it('FIX-43 starts a new session for each message when the resolver returns null', async () => {
+    const own: AffinityResolver = { resolve: async () => null };
+    const ids = await Promise.all([1, 2, 3].map(async () => (await resolveSession({ userId }, store, own)).id));
+
+    expect(new Set(ids).size).toBe(3);
+  });
+
+  it("FIX-48 never touches or returns another user's session, whatever the resolver returns", async () => {
+    const foreign = await store.create({ userId: mintId() });
+    const elsewhere = await store.create({ userId, workspaceId: 'other' });
+    const choices = [foreign, { ...foreign, userId }, { ...elsewhere, workspaceId: 'acme' }];
+    for (const choice of choices) {
+      const own: AffinityResolver = { resolve: async () => choice };
+      const session = await resolveSession({ userId, workspaceId: 'acme', surfaceId: 'web' }, store, own);
+
+      expect(session).toMatchObject({ userId, workspaceId: 'acme' });
+    }
+    expect(await store.get(foreign.id)).toEqual(foreign);
+    expect(await store.get(elsewhere.id)).toEqual(elsewhere);
+  });
+
+  it('FIX-49 gets or creates one session for many calls at once, through two stores', async () => {
+    const id = mintId();
+    const stores = [store, new SessionStore(target.adapter.sessions)];
+    const input = { id, userId, workspaceId: 'acme', initialSurfaceId: 'web', metadata: { a: 1 } };
+    const sessions = await many((n) => stores[n % 2].getOrCreate({ ...input, metadata: { a: n } }));
+
+    expect(new Set(sessions.map((session) => JSON.stringify(session))).size).toBe(1);
+    expect(await store.get(id)).toEqual(sessions[0]);
+    expect(await store.touch(id)).toMatchObject({ version: 2 });
+    expect(await store.getOrCreate({ id, userId, workspaceId: 'acme' })).toMatchObject({ state: 'active', version: 2 });
+  });
+
+  it('FIX-49 refuses a session of another user or workspace as unknown, and one that is over', async () => {
+    const { id } = await store.create({ userId, workspaceId: 'acme' });
+    const { id: erased } = await store.create({ userId });
+    await store.erase(erased);
+    const codeOf = (input: CreateSessionInput & { id: string }) =>
+      store.getOrCreate(input).then(
+        () => 'none',
+        (error: { code: string }) => error.code,
+      );
+
+    expect(await codeOf({ id, userId: mintId(), workspaceId: 'acme' })).toBe('SESSION_NOT_FOUND');
+    expect(await codeOf({ id, userId })).toBe('SESSION_NOT_FOUND');
+    expect(await codeOf({ id: erased, userId })).toBe('SESSION_CONFLICT');
+    expect(await codeOf({ userId } as { id: string; userId: string })).toBe('INVALID_INPUT');
+    await store.expire(id);
+    expect(await codeOf({ id, userId, workspaceId: 'acme' })).toBe('SESSION_STATE');
   });
 
   it('SES-17 refuses a message with malformed ids, and stores nothing', async () => {

@@ -49,7 +49,6 @@ export const badMetadata: [what: string, metadata: unknown, path: string][] = [
   ['a text', 'text', 'metadata'],
   ['a number', 7, 'metadata'],
   ['a Map', new Map([['a', 1]]), 'metadata'],
-  ['a class instance', new Order(), 'metadata'],
   ['a Date inside', { at: new Date(0) }, 'metadata.at'],
   ['a Map inside', { a: [0, { b: new Map() }] }, 'metadata.a[1].b'],
   ['a Set inside', { a: new Set() }, 'metadata.a'],
@@ -107,4 +106,13 @@ export const badCursors: readonly unknown[] = [
   encode(['2026-99-99T99:99:99.999Z', time, 'a']),
   encode([time, '2026-02-30T00:00:00.000Z', 'a']),
   encode([time, time, 'x'.repeat(2000)]),
+];
+
+/** Cursors in the form of `nextCursor` whose id no session can have. */
+export const forgedCursors: readonly (readonly [what: string, cursor: string])[] = [
+  ['the id %', encode([time, time, '%'])],
+  ['an empty id', encode([time, time, ''])],
+  ['an id with a NUL', encode([time, time, 'a\0b'])],
+  ['an id with a lone surrogate', encode([time, time, 'a\ud800'])],
+  ['an id of 201 characters', encode([time, time, 'x'.repeat(201)])],
 ];

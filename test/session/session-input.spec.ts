@@ -78,6 +78,23 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
     expect(await failureOf(() => created(input))).toMatchObject({ message: expect.stringMatching(message) as string });
   });
 
+  it('FIX-48 takes instances of classes wherever it takes plain objects', async () => {
+    class Dto {
+      constructor(values: object) {
+        Object.assign(this, values);
+      }
+    }
+    const dto = <T extends object>(values: T): T => new Dto(values) as T;
+    const session = await store.create(dto({ ...user, metadata: dto({ plan: 'pro' }) }));
+
+    expect(session.metadata).toEqual({ plan: 'pro' });
+    expect((await store.updateMetadata(session.id, dto({ locale: 'de' }))).metadata).toEqual({
+      plan: 'pro',
+      locale: 'de',
+    });
+    expect(await store.find(dto({ userId: user.userId, limit: 1 }))).toHaveLength(1);
+  });
+
   it.each(badMetadata)('SES-12 SES-14 refuses metadata that is or holds %s', async (_, metadata, path) => {
     const before = await create({ metadata: { a: 1 } });
     const sessions = await store.count();

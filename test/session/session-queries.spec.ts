@@ -8,7 +8,7 @@ import {
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { mintId } from '../../lib/common/ids.js';
 import { STORES } from '../support/stores.js';
-import { badCursors, badNames, badTimes } from './bad-inputs.js';
+import { badCursors, badNames, badTimes, forgedCursors } from './bad-inputs.js';
 
 describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
   let target: ConformanceTarget;
@@ -160,6 +160,22 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
       expect(error).toBeInstanceOf(InvalidInputError);
       expect(error).toMatchObject({ code: 'INVALID_INPUT', path, name: 'InvalidInputError' });
     }
+  });
+
+  it.each(forgedCursors)('FIX-52 rejects a forged cursor with %s', async (_, cursor) => {
+    for (const method of ['find', 'page', 'count'] as const) {
+      await expect(store[method]({ cursor })).rejects.toMatchObject({ code: 'INVALID_INPUT', path: 'query.cursor' });
+    }
+  });
+
+  it('FIX-52 accepts the cursor of every id that a session can have', async () => {
+    const userId = mintId();
+    const ids = ['Az09._:@/+=~-', 'x'.repeat(200)].map((id) => `${userId}${id}`.slice(0, 200));
+    for (const id of ids) await store.create({ id, userId });
+    const { sessions, nextCursor } = await store.page({ userId, limit: 1 });
+    const rest = await store.page({ userId, cursor: nextCursor ?? '' });
+
+    expect(idsOf([...sessions, ...rest.sessions]).sort()).toEqual(ids.sort());
   });
 
   /** Sessions of a user whom no other test has. */

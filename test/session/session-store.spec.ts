@@ -161,12 +161,24 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
     it('SES-06 attaches 16 surfaces by default, or as many as were set', async () => {
       const { id } = await create();
       for (let n = 0; n < 16; n += 1) await store.attachSurface(id, `surface-${n}`);
-      const error = await failureOf(() => store.attachSurface(id, 'one-more'));
+      const error = await failureOf(() => storeWith({ onSurfaceLimit: 'reject' }).attachSurface(id, 'one-more'));
 
       expectError(error, SurfaceLimitError, 'SURFACE_LIMIT');
       expect(error).toMatchObject({ sessionId: id, limit: 16 });
       expect((await store.attachSurface(id, 'surface-0')).attachedSurfaces).toHaveLength(16);
       expect((await storeWith({ maxSurfacesPerSession: 17 }).attachSurface(id, 'one-more')).version).toBe(18);
+    });
+
+    it('FIX-45 detaches the surface that was attached first by default, with its event', async () => {
+      const { id } = await create();
+      for (let n = 0; n < 16; n += 1) await store.attachSurface(id, `surface-${n}`);
+      const heard: unknown[] = [];
+      store.events.on('surface-detached', (event) => heard.push(event));
+      const session = await store.attachSurface(id, 'one-more');
+
+      expect(session.attachedSurfaces).toHaveLength(16);
+      expect(session.attachedSurfaces).toEqual(expect.arrayContaining(['surface-1', 'one-more']));
+      expect(heard).toEqual([{ type: 'surface-detached', session, surfaceId: 'surface-0', cause: 'limit' }]);
     });
 
     it('SES-08 expires once', async () => {
@@ -182,6 +194,32 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
 
       expect(updated.metadata).toEqual({ b: { d: 2 }, e: 'new', kept: null });
       expect(await store.get(id)).toEqual(updated);
+    });
+
+    it('FIX-47 removes the keys of unset beside the patch', async () => {
+      const { id } = await create({ metadata: { a: 1, b: 2, kept: null, '': 0 } });
+      const updated = await store.updateMetadata(id, { b: null, c: 3 }, { unset: ['a', '', 'unknown'] });
+
+      expect(updated).toMatchObject({ metadata: { c: 3, kept: null }, version: 2 });
+      expect(await store.get(id)).toEqual(updated);
+      expect(await store.updateMetadata(id, {}, { unset: ['kept'] })).toMatchObject({ metadata: { c: 3 }, version: 3 });
+      expect(await store.updateMetadata(id, {}, { unset: ['kept', '__proto__'] })).toMatchObject({ version: 3 });
+    });
+
+    it.each<[string, unknown]>([
+      ['an unknown key', { unset: [], ttlMs: 1 }],
+      ['keys that are no list', { unset: 'a' }],
+      ['null', { unset: null }],
+      ['a key that is no string', { unset: [1] }],
+      ['a key that the patch sets', { unset: ['a', 'b'] }],
+      ['options that are no object', ['a']],
+    ])('FIX-47 refuses %s, and removes nothing', async (_, options) => {
+      const before = await create({ metadata: { a: 1, b: 2 } });
+
+      expect(await failureOf(() => store.updateMetadata(before.id, { b: 3 }, options as never))).toBeInstanceOf(
+        InvalidInputError,
+      );
+      expect(await store.get(before.id)).toEqual(before);
     });
 
     it('SES-13 SES-14 says which id is missing', async () => {

@@ -85,6 +85,7 @@ const change: fc.Arbitrary<ToolChange> = fc.oneof(
   fc.record({
     type: fc.constant('patch' as const),
     patch: fc.dictionary(fc.constantFrom('a', 'b'), fc.nat(9)),
+    unset: fc.subarray(['a', 'c']),
     maxBytes: fc.nat(20),
   }),
   fc.record({ type: fc.constant('increment' as const), by: fc.integer({ min: -9, max: 9 }) }),

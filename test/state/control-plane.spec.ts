@@ -60,6 +60,30 @@ describeStores('the control plane in process', (store) => {
     expect(some.stores.map(({ name }) => name)).toEqual(['tools', 'flow']);
   });
 
+  it('FIX-46 reports as windowCount what windows are cut from', async () => {
+    const counts = async (): Promise<unknown> => {
+      const { messageCount, windowCount } = (await state.describe({ sessionId: id })).stores[0];
+      return { messageCount, windowCount };
+    };
+    expect(await counts()).toEqual({ messageCount: 0, windowCount: 0 });
+    await state.conversation.append(id, [{ role: 'system', content: 'You help.' }]);
+    expect(await counts()).toEqual({ messageCount: 1, windowCount: 1 });
+    for (let n = 0; n < 6; n += 1) await state.conversation.append(id, [{ role: 'user', content: `message ${n}` }]);
+    expect(await counts()).toEqual({ messageCount: 7, windowCount: 7 });
+
+    const { stores } = await state.compact({ sessionId: id, stores: ['conversation'], maxMessages: 2 });
+    // The leading system message and two more.
+    expect(stores[0]).toMatchObject({ messageCount: 7, windowCount: 3, metadata: { messagesAfter: 3 } });
+    expect(await counts()).toEqual({ messageCount: 7, windowCount: 3 });
+    await state.conversation.append(id, [{ role: 'user', content: 'one more' }]);
+    expect(await counts()).toEqual({ messageCount: 8, windowCount: 4 });
+
+    const reset = await state.reset({ sessionId: id, stores: ['conversation'] });
+    expect(reset.stores[0]).toMatchObject({ messageCount: 0, windowCount: 0 });
+    expect(await counts()).toEqual({ messageCount: 0, windowCount: 0 });
+    expect((await state.describe({ sessionId: id, stores: ['tools'] })).stores[0]).not.toHaveProperty('windowCount');
+  });
+
   it('STA-22 an absent session is no error, and nothing is written', async () => {
     const calls: string[] = [];
     const result = await sessionState(recordingAdapter(store(), calls)).describe({ sessionId: id, includeData: true });
@@ -250,6 +274,19 @@ describeStores('the control plane in process', (store) => {
   ])('STA-20 refuses to describe %s', async (_, request) => {
     await rejection(state.describe(request), InvalidInputError);
   });
+
+  it.each(['["","a\\u0000"]', '["\\ud800","a"]', '["",""]', '["a"]', '["a",7]', 'null'])(
+    'FIX-52 rejects the forged place %s in every module',
+    async (after) => {
+      await rejection(state.tools.list(id, { after }), InvalidInputError);
+      await rejection(state.task.list(id, { after }), InvalidInputError);
+      await rejection(state.flow.list(id, { after }), InvalidInputError);
+      for (const name of ['conversation', 'tools', 'task', 'flow']) {
+        const request = { sessionId: id, includeData: true, stores: [name], after };
+        await rejection(state.describe(request), InvalidInputError);
+      }
+    },
+  );
 
   it('STA-09 sessions whose ids are alike share nothing', async () => {
     const others = [`${id}:a`, `${id}-`, id.toUpperCase() === id ? id.toLowerCase() : id.toUpperCase()];

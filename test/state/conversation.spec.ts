@@ -108,9 +108,9 @@ describeStores('the conversation module', (store) => {
     const spent = { desk: { promptTokens: 1, completionTokens: 2, totalTokens: 3 } };
     await said(3);
     const { state: documents } = store();
-    await documents.set({ ...HEAD, sessionId: id }, { ...head, spent, turns: { desk: 4 } } as never);
+    const stored = await documents.set({ ...HEAD, sessionId: id }, { ...head, spent, turns: { desk: 4 } } as never);
     expect(await state.conversation.clear(id)).toBe(true);
-    expect(await documents.set({ ...HEAD, sessionId: id }, {}, { ifVersion: 1 })).toBeNull();
+    expect(await documents.set({ ...HEAD, sessionId: id }, {}, { ifVersion: stored!.version })).toBeNull();
     // The lane has had no turn: nothing is left of it.
     expect(await documents.get({ ...HEAD, sessionId: id })).toBeNull();
   });

@@ -77,12 +77,13 @@ async function take(state: SessionStateService, id: string, has: Expected, taken
       expect(await state.tools.delete(id, taken.name, taken.name)).toBe(toolKey(taken.name) in has.tools);
       delete has.tools[toolKey(taken.name)];
       return;
-    case 'save':
+    case 'save': {
       has.flow[toolKey(taken.name)] = [...(has.flow[toolKey(taken.name)] ?? []), taken.n];
-      expect(await state.flow.save(id, taken.name, taken.n)).toMatchObject({
-        version: has.flow[toolKey(taken.name)].length,
-      });
+      const version = (await state.flow.save(id, taken.name, taken.n))!.version;
+      const versions = await state.flow.versions(id, taken.name);
+      expect(versions.map((saved) => version - saved.version).reverse()).toEqual([...versions.keys()]);
       return;
+    }
     case 'forget':
       expect(await state.flow.delete(id, taken.name)).toBe(toolKey(taken.name) in has.flow);
       delete has.flow[toolKey(taken.name)];

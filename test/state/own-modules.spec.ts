@@ -13,6 +13,7 @@ import {
   SessionsModule,
   SessionStateModule,
   SessionStateService,
+  SessionStore,
   type StateClearing,
   StateConflictError,
   type StateDataPage,
@@ -128,6 +129,7 @@ async function start(features: FeatureOptions, more: { providers?: Type[]; state
     ],
   });
   running.push(app);
+  await app.get(SessionStore, { strict: false }).create({ id: 's1', userId: 'ann' });
   return { app, state: app.get(SessionStateService, { strict: false }) };
 }
 

@@ -9,6 +9,7 @@ import {
   StateModuleDisabledError,
   StateSerializationError,
   StoreUnavailableError,
+  TaskConflictError,
   TaskNotFoundError,
   TaskTransitionError,
   TooLargeError,
@@ -86,6 +87,20 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(await state.tools.get(sessionId, 'cart', 'items')).toMatchObject({ value: { a: 1, b: 2, c: 3 } });
   });
 
+  it('FIX-47 a patch of a turn removes keys from the entry as it is when the turn settles', async () => {
+    const { state, sessionId, run } = await startDesk({ adapter: open() });
+    await state.tools.set(sessionId, 'cart', 'items', { a: 1, b: 2 });
+    await run(async ({ modules: { tools } }) => {
+      tools.patch('cart', 'items', { d: null }, { unset: ['a', 'c'] });
+      expect(await tools.get('cart', 'items')).toEqual({ b: 2, d: null });
+      expect(() => tools.patch('cart', 'items', { a: 1 }, { unset: ['a'] })).toThrow(InvalidInputError);
+      expect(() => tools.patch('cart', 'items', {}, { unset: 'a' } as never)).toThrow(InvalidInputError);
+      await state.tools.patch(sessionId, 'cart', 'items', { c: 3, e: 5 });
+      return 'ok';
+    });
+    expect((await state.tools.get(sessionId, 'cart', 'items'))?.value).toEqual({ b: 2, d: null, e: 5 });
+  });
+
   it('STA-04 an entry that a turn writes expires, and is secret, as it says', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     await run(({ modules: { tools } }) => {
@@ -117,10 +132,10 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
   it('STA-04 STA-05 STA-06 nothing of a turn that fails stays, and each attempt begins anew', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     let attempts = 0;
-    const failing = run(({ modules }) => {
+    const failing = run(async ({ modules }) => {
       attempts += 1;
       modules.tools.increment('a', 'b');
-      modules.task.create();
+      await modules.task.create();
       modules.flow.save('f', 1);
       throw new Error('no');
     });
@@ -174,7 +189,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     await run(
       async ({ task, modules }) => {
         expect(task).toEqual({ id, state: 'submitted', flowState: { step: 1 } });
-        await modules.task.transition(id, 'working', { step: 2 });
+        await modules.task.transition(id, 'working', { flowState: { step: 2 } });
         expect(await modules.task.get(id)).toEqual({ id, state: 'working', flowState: { step: 2 } });
         expect((await state.task.get(sessionId, id))?.state).toBe('submitted');
         return 'ok';
@@ -198,11 +213,52 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(done?.history.map((entry) => entry.state)).toEqual(['submitted', 'working', 'completed']);
   });
 
+  it('STA-05 of parallel changes of a task in one handler, one wins', async () => {
+    const { state, sessionId, run } = await startDesk({ adapter: open() });
+    await state.task.create(sessionId, { id: 'old' });
+    const winners = async (change: () => Promise<unknown>): Promise<number> => {
+      const results = await Promise.allSettled(Array.from({ length: 5 }, change));
+      return results.filter(({ status }) => status === 'fulfilled').length;
+    };
+    await run(async ({ modules: { task } }) => {
+      expect(await winners(() => task.transition('old', 'working'))).toBe(1);
+      expect(await winners(() => task.create({ id: 'new' }))).toBe(1);
+      await rejection(task.create({ id: 'new' }), TaskConflictError);
+      return 'ok';
+    });
+    const { history } = (await state.task.get(sessionId, 'old'))!;
+    expect(history.map((entry) => entry.state)).toEqual(['submitted', 'working']);
+    expect(await state.task.get(sessionId, 'new')).toMatchObject({ state: 'submitted' });
+  });
+
+  it('FIX-47 takes the options of tasks that the calls outside of turns take, and no others', async () => {
+    const { state, sessionId, run } = await startDesk({ adapter: open() });
+    await state.task.create(sessionId, { id: 'taken' });
+    await run(async ({ modules: { task } }) => {
+      const made = await task.create({ id: 'refund', flowState: { step: 1 } });
+      expect(made).toEqual({ id: 'refund', state: 'submitted', flowState: { step: 1 } });
+      for (const id of ['refund', 'taken']) await rejection(task.create({ id }), TaskConflictError);
+      await task.transition('refund', 'working', { flowState: null });
+      await task.transition('taken', 'working', {});
+      const wrong = [{ step: 2 }, 'step 2', null, [2], { flowState: 1, ifVersion: 1 }];
+      for (const options of wrong as never[]) {
+        await rejection(task.transition('refund', 'completed', options), InvalidInputError);
+        await rejection(task.create(options), InvalidInputError);
+      }
+      return 'ok';
+    });
+    const { items } = await state.task.list(sessionId);
+    expect(items).toMatchObject([
+      { id: 'refund', state: 'working', flowState: null },
+      { id: 'taken', state: 'working', flowState: null },
+    ]);
+  });
+
   it('STA-05 creates a task in a turn, whose state others find', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     let id = '';
     await run(async ({ modules }) => {
-      id = modules.task.create({ n: 1 });
+      ({ id } = await modules.task.create({ flowState: { n: 1 } }));
       await modules.task.transition(id, 'working');
       return 'ok';
     });
@@ -254,7 +310,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
 
   it('STA-06 saves checkpoints of a flow with the turn, each a version that can be loaded again', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
-    await state.flow.save(sessionId, 'onboarding', { at: 'start' });
+    const { version: first } = (await state.flow.save(sessionId, 'onboarding', { at: 'start' }))!;
     for (let n = 0; n < 12; n += 1) {
       await run(async ({ modules: { flow } }) => {
         expect(await flow.load('onboarding')).toEqual({ at: n === 0 ? 'start' : `step ${n - 1}` });
@@ -265,13 +321,13 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
       });
     }
     expect(await state.flow.load(sessionId, 'onboarding')).toMatchObject({
-      version: 13,
+      version: first + 12,
       checkpoint: { at: 'step 11' },
     });
-    expect(await state.flow.load(sessionId, 'onboarding', 1)).toMatchObject({ checkpoint: { at: 'start' } });
-    expect(await state.flow.load(sessionId, 'onboarding', 5)).toMatchObject({ checkpoint: { at: 'step 3' } });
+    expect(await state.flow.load(sessionId, 'onboarding', first)).toMatchObject({ checkpoint: { at: 'start' } });
+    expect(await state.flow.load(sessionId, 'onboarding', first + 4)).toMatchObject({ checkpoint: { at: 'step 3' } });
     const versions = await state.flow.versions(sessionId, 'onboarding');
-    expect(versions.map(({ version }) => version)).toEqual(Array.from({ length: 13 }, (_, index) => index + 1));
+    expect(versions.map(({ version }) => version)).toEqual(Array.from({ length: 13 }, (_, index) => first + index));
   });
 
   it('STA-08 what is written again and again by turns does not grow', async () => {

@@ -108,7 +108,15 @@ async function fillEveryTable({ sessions, turns, events, checkpoints, conversati
   await turns.accept(turnRequest('turn'));
   const claimed = await turns.claim('s', claimRequest('worker'));
   if (!claimed) throw new Error('Nothing was claimed.');
-  await turns.saveStep(claimed.hold, { iteration: 0, intent: 'answer', name: 'step', occurrence: 0, value: 1 });
+  await turns.saveStep(claimed.hold, {
+    kind: 'step' as const,
+    iteration: 0,
+    intent: 'answer',
+    parent: '',
+    name: 'step',
+    key: 0,
+    value: 1,
+  });
   const event = { type: 'delta', data: 'a' };
   await events.append(claimed.hold, { number: 1, events: [event], restart: event }, 1000);
   await turns.signal('turn', 'go', 1);

@@ -37,7 +37,7 @@ describe('the file of the json file store', () => {
     whenBusy: 'enqueue',
     maxQueued: 9,
   } as const;
-  const CLAIM = { leaseMs: 60_000, maxAttempts: 3, windows: {} };
+  const CLAIM = { leaseMs: 60_000, maxLost: 3, windows: {} };
 
   let files = 0;
   let file: string;
@@ -135,7 +135,7 @@ describe('the file of the json file store', () => {
     expect(await adapter.turns.due(9)).toEqual([DRAFT.id]);
     const claimed = (await adapter.turns.claim(DRAFT.id, { ...CLAIM, holder: 'successor' }))!;
     expect(claimed.hold).toEqual({ ...hold, fence: hold.fence + 1 });
-    expect(claimed.turn.failures).toBe(1);
+    expect(claimed.turn).toMatchObject({ failures: 0, lost: 1 });
     await expect(adapter.turns.renew(hold, 1000)).rejects.toMatchObject({ code: 'TURN_FENCED' });
     await adapter.close?.();
     expect(existsSync(`${left}.lock`)).toBe(false);
@@ -167,7 +167,7 @@ describe('the file of the json file store', () => {
       },
       { ...CLAIM, holder: 'b' },
     );
-    const step = { iteration: 0, intent: 'pay', name: 'approval', occurrence: 0 };
+    const step = { kind: 'wait' as const, iteration: 0, intent: 'pay', parent: '', name: 'approval', key: 0 };
     await turns.wait(next!.hold, { signal: 'approved', step, timeoutMs: 0 });
     await turns.signal('turn-2', 'later', { by: 'bob' });
     await conversations.append(DRAFT.id, [{ id: 'm2', role: 'system', content: null }]);

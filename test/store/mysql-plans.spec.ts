@@ -203,11 +203,11 @@ const NUMBERS = `(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d A
 
 /** Session `p-7` of `user-7` has the surfaces `app`, as all have, and `phone-7`; the higher the number the older it is. */
 const DEEP_FILL: readonly string[] = [
-  `{lane} SELECT 'deep', ${DEEP + 1}, 0, 1, NULL, NULL, NULL, NULL, 0, NULL, NULL`,
+  `{lane} (session_id, next_position, depth, fence, offers) SELECT 'deep', ${DEEP + 1}, 0, 1, 0`,
   `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, request_hash, status,
-     failures, accepted_at, settled_at)
+     failures, lost, accepted_at, settled_at)
    SELECT CONCAT('deep-', n), 'deep', n + 1, 'desk', '1', '{"input":{"text":""}}', '{}', CONCAT('key-', n), '',
-     'completed', 0, ${START}, ${START}`,
+     'completed', 0, 0, ${START}, ${START}`,
   `{turn_event} SELECT 'turn-7', n + 2, 1, n + 2, '[{"type":"delta","data":1}]'`,
   `{checkpoint} SELECT 'desk', 'deep', n, NULL, NULL, '{}', '[]', '', '1', 0, ${START}, NULL`,
   `{document} SELECT 'n', 'c', 'deep', CONCAT('k', n), '1', '[]', 1, n, n, NULL`,
@@ -221,13 +221,14 @@ const FILL: readonly string[] = [
      ${START} - ${MINUTE} * n, ${START} - ${MINUTE} * n, ${START} - ${MINUTE} * n, CONCAT('["app","phone-', n, '"]'), '{}', 1`,
   "{session_surface} SELECT 'app', CONCAT('p-', n)",
   "{session_surface} SELECT CONCAT('phone-', n), CONCAT('p-', n)",
-  `{lane} SELECT CONCAT('p-', n), 2, 0, 1, NULL, NULL, NULL, IF(n % 500 = 0, ${START}, NULL), 0, NULL, NULL`,
-  `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status, failures,
+  `{lane} (session_id, next_position, depth, fence, attention_at, offers)
+   SELECT CONCAT('p-', n), 2, 0, 1, IF(n % 500 = 0, ${START}, NULL), 0`,
+  `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status, failures, lost,
      accepted_at, settled_at, event_ttl)
-   SELECT CONCAT('turn-', n), CONCAT('p-', n), 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, ${START}, ${START},
+   SELECT CONCAT('turn-', n), CONCAT('p-', n), 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, 0, ${START}, ${START},
      IF(n % 2 = 0, 0, NULL)`,
   `{turn_event} SELECT CONCAT('turn-', n), 1, 1, 1, '[{"type":"delta","data":1}]'`,
-  "{step} SELECT CONCAT('turn-', n), 0, 'answer', 'look up', 0, '1'",
+  `{step} SELECT CONCAT('turn-', n), REPEAT('0', 64), '["step",0,"answer","","look up",0]', '1'`,
   "{signal} SELECT CONCAT('turn-', n), 'go', '1'",
   `{checkpoint} SELECT 'desk', CONCAT('p-', n), 0, CONCAT('turn-', n), NULL, '{}', '[]', '', '1', 0, ${START}, NULL`,
   `{message} SELECT CONCAT('p-', n), 1, 'message', CONCAT('turn-', n), 'desk', 'user', '{"content":"hi"}', ${START}`,

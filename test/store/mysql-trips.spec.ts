@@ -61,7 +61,8 @@ describeMariadb('round trips of the MySQL store', () => {
     const request = claimRequest('next', { ...WINDOWS, documents: { desk: names } });
     const trips = await tripsOf(async () => {
       const { next } = await store.ports.turns.settle(hold, { ...answerOf(21), stateChanges }, request);
-      expect(next?.documents.map((document) => document?.version)).toEqual([undefined, 1, 1]);
+      const version = expect.any(Number) as number;
+      expect(next?.documents).toMatchObject([null, { version }, { version }]);
     });
 
     expect(trips).toBe(5);

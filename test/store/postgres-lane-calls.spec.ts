@@ -197,7 +197,7 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
   async function newSessions(count: number): Promise<string[]> {
     const ids = Array.from({ length: count }, () => randomUUID());
     const now = new Date().toISOString();
-    const blank = { state: 'created', attachedSurfaces: [], metadata: {}, version: 1 } as const;
+    const blank = { state: 'created' as const, attachedSurfaces: [], metadata: {}, version: 1 };
     for (const id of ids) {
       await store.sessions.insert({ ...blank, id, userId: 'ann', createdAt: now, lastActivityAt: now });
     }

@@ -53,7 +53,7 @@ describePostgres('the PostgreSQL store', () => {
         turn: { id: 'second' },
         checkpoint: { turnIndex: 0 },
         history: [{ content: 'hi' }],
-        documents: [{ version: 1 }],
+        documents: [{ batches: [{ entries: ['apple'] }] }],
       });
     });
     expect(trips).toBe(1);

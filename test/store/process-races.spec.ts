@@ -57,7 +57,7 @@ function numberOfRaces(given: string): number {
 }
 
 async function runAndSettle(process: StoreProcess, sessionId: string): Promise<string> {
-  const claim = { holder: randomUUID(), leaseMs: 0, maxAttempts: 100, windows: {} };
+  const claim = { holder: randomUUID(), leaseMs: 0, maxLost: 100, suspects: true, windows: {} };
   const claimed = await process.call<ClaimedTurn | null>('turns.claim', sessionId, claim);
   if (!claimed) return 'not claimed';
   const { hold } = claimed;

@@ -139,7 +139,7 @@ describeRedis('a Redis server that fails', () => {
     expect(await sessions.purgeExpired(60_000, 10)).toEqual([]);
     expect(await store.turns.purgeSettled(60_000, 10)).toBe(0);
     expect(await store.state.deleteExpired(10)).toBe(0);
-    expect(await store.state.get(ADDRESS, { ttlMs: 600_000 })).toMatchObject({ value: 'kept', version: 1 });
+    expect(await store.state.get(ADDRESS, { ttlMs: 600_000 })).toMatchObject({ value: 'kept' });
     expect(await store.state.evictIdle('n', 0, 10)).toBe(1);
     expect(await store.checkpoints.prune('desk', 's', 1)).toBe(0);
     await sessions.erase('old');

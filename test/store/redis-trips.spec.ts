@@ -235,7 +235,7 @@ describeRedis('what the Redis store asks for', () => {
     const before = await names();
     await store.turns.accept(turnRequest('first', { idempotency: { key: 'k', hash: 'h', ttlMs: 1000 } }));
     const { hold } = (await store.turns.claim('s', claimRequest('a'))) as ClaimedTurn;
-    const step = { iteration: 0, intent: 'answer', name: 'step', occurrence: 0 };
+    const step = { kind: 'step' as const, iteration: 0, intent: 'answer', parent: '', name: 'step', key: 0 };
     await store.turns.saveStep(hold, { ...step, value: 1 });
     await store.turns.signal('first', 'early', 1);
     await store.turns.settle(hold, { status: 'completed', messages: [], keepCheckpoints: 'all' });
@@ -268,7 +268,7 @@ describeRedis('what the Redis store asks for', () => {
     await store.state.append(address, { id: 'a', entries: [], initial: 'after' });
 
     expect(await store.state.deleteExpired(10)).toBe(0);
-    expect(await store.state.get(address)).toMatchObject({ value: 'after', version: 1 });
+    expect(await store.state.get(address)).toMatchObject({ value: 'after' });
   });
 
   it('ORC-13 evictIdle spares whom it is to keep when more have expired than it cleans in one go', async () => {
@@ -351,7 +351,7 @@ describeRedis('what the Redis store asks for', () => {
     await store.turns.accept(turn({ idempotency: { key: 'k', hash: 'h', ttlMs: 1000 } }));
     await store.turns.accept(turn());
     await store.turns.accept(turn());
-    const step = { iteration: 0, intent: 'answer', name: 'step', occurrence: 0 };
+    const step = { kind: 'step' as const, iteration: 0, intent: 'answer', parent: '', name: 'step', key: 0 };
     const first = (await store.turns.claim(sessionId, claimRequest('a'))) as ClaimedTurn;
     await store.turns.saveStep(first.hold, { ...step, value: 1 });
     await store.turns.signal(first.turn.id, 'early', 1);

@@ -5,7 +5,7 @@ import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
 
 const hold = { sessionId: 's', turnId: 't', fence: 1 };
-const step = { iteration: 0, intent: 'answer', name: 'step', occurrence: 0 };
+const step = { kind: 'step' as const, iteration: 0, intent: 'answer', parent: '', name: 'step', key: 0 };
 const address = { namespace: 'n', scope: 'c', sessionId: 's', key: 'k' };
 const lease = { name: 'l', holder: 'h', fence: 1 };
 const sessionsOf = (store: SessionsAdapter) => store.sessions as AtomicSessionStoreAdapter;

@@ -68,7 +68,7 @@ describe('processes on one SQLite file', () => {
     expect(steadyClock.now() - killedAt).toBeLessThan(2000);
     expect(await second.turns.due(10)).toEqual(['s']);
     const claimed = await second.turns.claim('s', claimRequest('second'));
-    expect(claimed).toMatchObject({ hold: { turnId: 't' }, turn: { status: 'running', failures: 1 } });
+    expect(claimed).toMatchObject({ hold: { turnId: 't' }, turn: { status: 'running', failures: 0, lost: 1 } });
     expect(claimed?.hold.fence).toBeGreaterThan(hold.fence);
   });
 

@@ -17,5 +17,5 @@ export function turnRequest(id: string, changes: Partial<AcceptTurn> = {}): Acce
 
 /** A claim for longer than any test runs. */
 export function claimRequest(holder: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
-  return { holder, leaseMs: 600_000, maxAttempts: 3, windows: {}, ...changes };
+  return { holder, leaseMs: 600_000, maxLost: 3, windows: {}, ...changes };
 }

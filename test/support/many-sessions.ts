@@ -12,14 +12,16 @@ const FILL: readonly string[] = [
      now.ms - 60000 * n, now.ms - 60000 * n, now.ms - 60000 * n, '["app","phone-' || n || '"]', '{"\\"n\\"":"' || n || '"}', 1
    FROM numbers, now`,
   `INSERT INTO {session_surface} SELECT surface, 'p-' || n FROM numbers, unnest(ARRAY['app', 'phone-' || n]) AS surface`,
-  `INSERT INTO {lane} SELECT 'p-' || n, 2, 0, 1, NULL, NULL, NULL, CASE WHEN n % 500 = 0 THEN now.ms END, 0, NULL FROM numbers, now`,
+  `INSERT INTO {lane} (session_id, next_position, depth, fence, attention_at, offers)
+   SELECT 'p-' || n, 2, 0, 1, CASE WHEN n % 500 = 0 THEN now.ms END, 0 FROM numbers, now`,
   `INSERT INTO {turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status,
-     failures, accepted_at, settled_at, event_ttl)
-   SELECT 'turn-' || n, 'p-' || n, 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, now.ms, now.ms,
+     failures, lost, accepted_at, settled_at, event_ttl)
+   SELECT 'turn-' || n, 'p-' || n, 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, 0, now.ms, now.ms,
      CASE WHEN n % 2 = 0 THEN 0 END FROM numbers, now`,
   `INSERT INTO {turn_event} SELECT 'turn-' || n, batch, 1, batch, '[{"type":"delta","data":1}]'
    FROM numbers, generate_series(1, 3) AS batch`,
-  `INSERT INTO {step} SELECT 'turn-' || n, 0, 'answer', 'look up', 0, '1' FROM numbers`,
+  `INSERT INTO {step} (turn_id, id, step_key, value)
+   SELECT 'turn-' || n, repeat('0', 64), '["step",0,"answer","","look up",0]', '1' FROM numbers`,
   `INSERT INTO {signal} SELECT 'turn-' || n, 'go', '1' FROM numbers`,
   `INSERT INTO {checkpoint} SELECT 'desk', 'p-' || n, 0, 'turn-' || n, NULL, '{}', '[]', '', '1', 0, now.ms, NULL FROM numbers, now`,
   `INSERT INTO {message} SELECT 'p-' || n, 1, 'message', 'turn-' || n, 'desk', 'user', '{"content":"hi"}', now.ms FROM numbers, now`,

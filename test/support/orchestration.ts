@@ -38,7 +38,7 @@ export interface Orchestration {
   readonly sequencer: StepSequencer;
   readonly service: OrchestrationService;
   /** What was told so far. */
-  readonly events: readonly OrchestrationEvent[];
+  readonly events: OrchestrationEvent[];
 }
 
 /** As one process has it, without Nest. */

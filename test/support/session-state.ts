@@ -19,7 +19,7 @@ export function sessionState(adapter: SessionsAdapter, options: StateOptions = {
     summarizer: () => null,
     orchestrators: () => [],
   });
-  const modules = new StateModules(builtInModules(adapter, builtIn, compaction));
+  const modules = new StateModules(builtInModules(adapter, builtIn, compaction), settings.hookTimeoutMs);
   return new SessionStateService({ stores: adapter, modules, builtIn, redact: settings.redact });
 }
 

@@ -88,7 +88,7 @@ async function useTurns({ turns, events }: Ports): Promise<void> {
     if (!claimed) throw new Error('Nothing was claimed.');
     return claimed.hold;
   };
-  const step = { iteration: 0, intent: 'answer', name: 'step', occurrence: 0 };
+  const step = { kind: 'step' as const, iteration: 0, intent: 'answer', parent: '', name: 'step', key: 0 };
   const hold = await take();
   await turns.renew(hold, 1000);
   await turns.saveStep(hold, { ...step, value: 1 });

@@ -55,8 +55,8 @@ describe('spans (NST-21)', () => {
       '        execute_tool pay',
       '          turns.saveStep',
       '      turns.retry',
+      // The route is not asked again: its answer was stored with the first step.
       '    invoke_agent desk',
-      '      route',
       '      intent answer',
       '      evaluate',
       '      turns.settle',

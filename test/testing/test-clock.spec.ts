@@ -176,7 +176,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(await chat.turns()).toMatchObject([{ status: 'running', failures: 0 }]);
     await app.clock.advance(1);
 
-    expect(await chat.turns()).toMatchObject([{ status: 'awaiting-input', failures: 1, reply: { text: 'up' } }]);
+    expect(await chat.turns()).toMatchObject([{ status: 'awaiting-input', lost: 1, reply: { text: 'up' } }]);
   });
 
   it('NST-26 a wait times out when the clock passes its end', async () => {
@@ -184,7 +184,7 @@ describe('SessionsTestingModule.clock', () => {
     const chat = await app.conversation({ userId: 'ann' });
     const { turns: ledger } = app.get<SessionsAdapter>(SESSIONS_ADAPTER);
     const hold = await claimForALostWorker(app.get<SessionsAdapter>(SESSIONS_ADAPTER), chat, 20_000);
-    const step = { iteration: 0, intent: 'answer', name: 'approval', occurrence: 0 };
+    const step = { kind: 'wait' as const, iteration: 0, intent: 'answer', parent: '', name: 'approval', key: 0 };
     await ledger.wait(hold, { signal: 'approval', step, timeoutMs: 24 * HOUR });
 
     await app.clock.advance('23h');
@@ -367,7 +367,7 @@ function backoff(delayMs: number) {
 async function claimForALostWorker({ turns }: SessionsAdapter, { sessionId }: Conversation, leaseMs: number) {
   const accepted = { id: `${sessionId}-turn`, sessionId, orchestrator: 'flaky', version: '1', attributes: {} };
   await turns.accept({ ...accepted, request: { input: { text: 'hi' } }, whenBusy: 'enqueue', maxQueued: 10 });
-  const claimed = await turns.claim(sessionId, { holder: 'lost', leaseMs, maxAttempts: 3, windows: {} });
+  const claimed = await turns.claim(sessionId, { holder: 'lost', leaseMs, maxLost: 3, windows: {} });
   if (!claimed) throw new Error('The turn was not free.');
   return claimed.hold;
 }

@@ -1,6 +1,14 @@
 import 'reflect-metadata';
 import { type Server } from 'node:http';
-import { Controller, type INestApplication, ImATeapotException, Post, UseGuards } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  type INestApplication,
+  ImATeapotException,
+  ParseIntPipe,
+  Post,
+  UseGuards,
+} from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { jest } from '@jest/globals';
 import {
@@ -66,6 +74,17 @@ class ToolsController {
     throw new ImATeapotException();
   }
 
+  @Post('forbidden')
+  @UseGuards({ canActivate: () => false })
+  forbidden(): string {
+    return 'found';
+  }
+
+  @Post('parsed')
+  parsed(@Body('count', ParseIntPipe) count: number): number {
+    return count;
+  }
+
   @Post('state')
   @RequireTool({ tool: 'look', agent: SUPPORT })
   state(@OrchestrationState({ agent: 'support' }) state: OrchestrationState | undefined): object {
@@ -106,6 +125,15 @@ describe('what @RequireTool records', () => {
       .post(`/${path}`)
       .set('x-session-id', sessionId);
 
+  /** The admission reaches the store, the outcome does not. */
+  function failOutcomes(): void {
+    const append = adapter.state.append.bind(adapter.state);
+    jest
+      .spyOn(adapter.state, 'append')
+      .mockRejectedValue(new StoreUnavailableError('away'))
+      .mockImplementationOnce(append);
+  }
+
   async function usesOf(agent: string): Promise<string[]> {
     const state = await states.of(agent).getState(sessionId);
     return state?.toolHistory.map(({ tool, outcome }) => `${tool} ${outcome}`) ?? [];
@@ -136,26 +164,41 @@ describe('what @RequireTool records', () => {
     expect(await usesOf('sales')).toEqual([`search ${outcome}`]);
   });
 
-  it('NST-14 a use that cannot be recorded is an error, though the handler has run', async () => {
-    jest.spyOn(adapter.state, 'append').mockRejectedValue(new StoreUnavailableError('away'));
+  it('NST-14 answers with an error when the outcome cannot be recorded, and the use counts', async () => {
+    failOutcomes();
 
     const answer = await post('class').expect(503);
 
     expect(answer.body).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    expect(await usesOf('sales')).toEqual(['search admitted']);
+  });
+
+  it('FIX-21 does not run the handler when the use cannot be admitted', async () => {
+    jest.spyOn(adapter.state, 'append').mockRejectedValue(new StoreUnavailableError('away'));
+
+    await post('teapot').expect(503);
+  });
+
+  it('FIX-21 uses nothing when a later guard refuses the request, and fails the use when a pipe does', async () => {
+    await post('forbidden').expect(403);
+    expect(await usesOf('sales')).toEqual([]);
+
+    await post('parsed').send({}).expect(400);
+    expect(await usesOf('sales')).toEqual(['search failed']);
   });
 
   it('NST-14 what the handler threw matters more than that it could not be recorded, which is logged', async () => {
     const errors: string[] = [];
     app.useLogger({ log: () => {}, warn: () => {}, error: (text: unknown) => void errors.push(String(text)) });
-    jest.spyOn(adapter.state, 'append').mockRejectedValue(new StoreUnavailableError('away'));
+    failOutcomes();
 
     await post('teapot').expect(418);
 
     expect(errors).toEqual([expect.stringContaining('STORE_UNAVAILABLE')]);
   });
 
-  it('NST-13 @OrchestrationState is of the agent that it is told, as it was before the handler', async () => {
-    expect((await post('state').expect(201)).body).toEqual({ index: null });
+  it('NST-13 injects the state of the agent that @OrchestrationState names, with the admitted use', async () => {
+    expect((await post('state').expect(201)).body).toEqual({ index: 1 });
     expect(await usesOf('support')).toEqual(['look succeeded']);
   });
 });

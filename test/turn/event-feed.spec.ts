@@ -162,6 +162,23 @@ describe('what readers of one turn share', () => {
     expect(failedAt[3] - failedAt[1]).toBeGreaterThan(1000);
   });
 
+  it('FIX-44 cuts the stream of an open turn when the lifetime of its session ends, and of no other', async () => {
+    const { place } = logOf(eventsOf(1, 2));
+    const soon = Date.now() + 300;
+    const feed = new TurnEventFeed('t', { ...place, sessionEndsAt: async () => soon });
+    const settled = { ...RUNNING, status: 'completed' as const };
+    const over = { ...place, ledger: { get: async () => settled }, sessionEndsAt: async () => soon - 1000 };
+    const read = new TurnEventFeed('t', over);
+    await Promise.all([feed.ready, read.ready]);
+    expect(feed.isOver).toBe(false);
+    while (!feed.isOver) await feed.news(never);
+
+    expect(Date.now()).toBeGreaterThan(soon);
+    expect({ end: feed.end, isCut: feed.isCut }).toEqual({ end: null, isCut: true });
+    expect(read.isCut).toBe(false);
+    expect(read.end).toMatchObject({ type: 'settled' });
+  });
+
   it('NST-22 what a stream fails of is logged without its message, and not told to its reader', async () => {
     const { place } = logOf([]);
     const readers = new TurnEventReaders({
@@ -204,6 +221,7 @@ function logOf(events: readonly TurnEvent[]): { place: EventPlace; calls: number
     },
     readFailure: () => undefined,
     isSessionOver: async () => false,
+    sessionEndsAt: async () => Infinity,
   };
   return { place, calls };
 }

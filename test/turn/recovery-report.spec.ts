@@ -21,7 +21,7 @@ describe.each(LASTING_STORES)('what an application that starts finds, over $name
     const [lost, released, untouched, waiting] = await sessionsIn(before, 4);
     await begin(before, lost);
     await before.turns.release(await begin(before, released), 0);
-    const step = { iteration: 0, intent: 'answer', name: 'go', occurrence: 0 };
+    const step = { kind: 'wait' as const, iteration: 0, intent: 'answer', parent: '', name: 'go', key: 0 };
     await before.turns.wait(await begin(before, waiting), { signal: 'go', step, timeoutMs: 1 });
     await before.turns.accept(turnRequest(mintId(), { sessionId: untouched }));
     await untilLapsed(before, lost);

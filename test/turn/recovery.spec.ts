@@ -39,7 +39,7 @@ describe.each(LASTING_STORES)('a worker that died, over $name', ({ create }) => 
     expect(await turns.result(turn.id)).toMatchObject({ reply: 'charged by the dead', turnIndex: 0 });
     expect(await behind).toMatchObject({ reply: 'charged', turnIndex: 1 });
     expect(attempts).toEqual(['interrupted 2', 'behind 1']);
-    expect(await turns.get(turn.id)).toMatchObject({ status: 'awaiting-input', failures: 1 });
+    expect(await turns.get(turn.id)).toMatchObject({ status: 'awaiting-input', failures: 0, lost: 1 });
   });
 
   it('TRN-15 it comes back too late: nothing that it writes counts', async () => {
@@ -63,7 +63,7 @@ describe.each(LASTING_STORES)('a worker that died, over $name', ({ create }) => 
     const { adapter, turns, session } = await startApplication({
       adapter: open(),
       orchestrators: [desk],
-      turns: { retry: { attempts: 1 } },
+      turns: { retry: { maxLost: 1 } },
     });
     const sessionId = await session();
     const { turn } = await dieWith(adapter, sessionId, 'poison');
@@ -166,12 +166,12 @@ describe.each(LIVE_STORES)('leases over $name', ({ open }) => {
     const { session, turns } = await startApplication({
       adapter: { ...adapter, turns: ledger },
       orchestrators: [desk],
-      turns: { leaseMs: 150 },
+      turns: { leaseMs: 1500 },
     });
     const { id } = await turns.execute('desk', 'cut off', { sessionId: await session() });
     // A machine that stands still may let the lease of the second one lapse as well.
     expect(attempts.slice(0, 2)).toEqual(['cut off 1', 'cut off 2']);
-    expect(await turns.get(id)).toMatchObject({ failures: attempts.length - 1 });
+    expect(await turns.get(id)).toMatchObject({ lost: attempts.length - 1 });
   });
 
   it('TRN-15 BOT-08 a settle whose answer was lost is repeated, and counts once', async () => {
@@ -273,7 +273,7 @@ function newSession(id: string): Parameters<SessionsAdapter['sessions']['insert'
 }
 
 function step(name: string, value: string | number) {
-  return { iteration: 0, intent: 'answer', name, occurrence: 0, value };
+  return { kind: 'step' as const, iteration: 0, intent: 'answer', parent: '', name, key: 0, value };
 }
 
 /** Does `work`, then charges in a step and says what the step gave. */

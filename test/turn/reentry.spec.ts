@@ -111,21 +111,24 @@ describe.each(LIVE_STORES)('turns inside turns over $name', ({ open }) => {
 
 it('TRN-12 sees it when the turn of the other session runs in another process', async () => {
   const adapter = memoryAdapter();
-  const queue = new InProcessQueue(1);
+  const [queue, other] = [new InProcessQueue(1), new InProcessQueue(1)];
   let here = '';
   let there = '';
   const nested = async ({ input }: TurnContext, turns: () => TurnService): Promise<void> => {
-    if (input.text === 'A') await turns().execute('desk', 'B', { sessionId: there });
+    if (input.text === 'A') {
+      // B is left to the second process.
+      await queue.pause();
+      await turns().execute('desk', 'B', { sessionId: there });
+    }
     if (input.text === 'B') await turns().execute('desk', 'C', { sessionId: here });
   };
-  const { app } = await startNested({ adapter, turns: { concurrency: 1, retry: { attempts: 1 } } }, nested);
-  await startNested({ adapter, turns: { queue } }, nested);
+  const { app } = await startNested({ adapter, turns: { queue, retry: { attempts: 1 } } }, nested);
+  await startNested({ adapter, turns: { queue: other } }, nested);
   [here, there] = [await app.session(), await app.session()];
 
   const outer = rejection(app.turns.execute('desk', 'A', { sessionId: here }), TurnFailedError);
-  // A has the first process's only slot, so B is left to the second one.
   await eventually(async () => (await app.turns.list({ sessionId: there })).length === 1);
-  await queue.ring(there);
+  await other.ring(there);
   await outer;
   const [inner] = await app.turns.list({ sessionId: there });
   expect(inner).toMatchObject({ status: 'failed', error: { code: 'TURN_REENTRY', details: { sessionId: here } } });

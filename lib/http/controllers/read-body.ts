@@ -1,5 +1,5 @@
 import { checkInput } from '../../common/check-input.js';
-import { isPlainObject } from '../../common/json.js';
+import { isFields } from '../../common/json.js';
 import { InvalidInputError } from '../../common/sessions.error.js';
 import { UnsupportedMediaTypeError } from '../http.errors.js';
 import { type HttpRequest } from './http-request.js';
@@ -15,7 +15,7 @@ export function readBody<T extends object>(type: new () => T, { headers, body }:
   // A form, or a request without a body, could come from another site's page: only JSON makes a browser ask first.
   const media = headers['content-type'];
   if (media !== undefined && !/^application\/json\s*(;|$)/i.test(String(media))) throw new UnsupportedMediaTypeError();
-  if (media === undefined || !isPlainObject(body) || isNoBody(headers, body)) {
+  if (media === undefined || !isFields(body) || isNoBody(headers, body)) {
     throw new InvalidInputError(
       'body',
       'must be a JSON object. Send at least {} with Content-Type: application/json and its Content-Length.',

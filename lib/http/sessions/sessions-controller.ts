@@ -87,8 +87,8 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     @UseSession({ touch: false })
     @describedAs('update')
     async update(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<SessionView> {
-      const { metadata } = readBody(UpdateSessionBody, request);
-      return toSessionView(await this.sessions.updateMetadata(session.id, metadata));
+      const { metadata = {}, ...options } = readBody(UpdateSessionBody, request);
+      return toSessionView(await this.sessions.updateMetadata(session.id, metadata, options));
     }
 
     @Delete('current')

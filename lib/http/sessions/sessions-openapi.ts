@@ -22,6 +22,8 @@ import {
 type Operation = 'create' | 'list' | 'get' | 'update' | 'end' | 'revoke';
 
 const METADATA = anything('The application’s and the user’s.');
+const MERGED = anything('Merged by top-level keys; null removes one. May be absent beside unset.');
+const UNSET = { ...listOf(NAME, 'Keys to remove; metadata must not have them.'), maxItems: 1000 };
 const STATE = oneOf(SESSION_STATES);
 const SURFACE: Schema = { type: 'string', minLength: 1, maxLength: 256, description: 'Where the user speaks.' };
 
@@ -86,7 +88,7 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
   update: {
     summary: 'Changes the metadata of the session',
     headers: [SESSION_HEADER],
-    body: body({ metadata: anything('Merged by top-level keys; null removes one.') }, ['metadata']),
+    body: { ...body({ metadata: MERGED, unset: UNSET }), minProperties: 1 },
     answer: one(200, 'The session as it is now.'),
     refusals: { ...REFUSALS, ...REFUSALS_OF_BODIES, ...REFUSALS_OF_ONE, ...OVER },
   },

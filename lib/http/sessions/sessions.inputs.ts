@@ -1,6 +1,8 @@
+import { ValidateIf } from 'class-validator';
 import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
 import { isId } from '../../common/ids.js';
-import { isPlainObject } from '../../common/json.js';
+import { isFields } from '../../common/json.js';
+import { MustBeKeys } from '../../common/unset-keys.js';
 import { MustBeStates } from '../../session/session.inputs.js';
 import { type SessionState } from '../../session/session.js';
 
@@ -18,15 +20,21 @@ export class CreateSessionBody {
   surfaceId?: string;
 
   @Optional()
-  @Must(isPlainObject, 'must be an object.')
+  @Must(isFields, 'must be an object.')
   metadata?: Record<string, unknown>;
 }
 
 /** Which keys of a session's metadata to change. */
 export class UpdateSessionBody {
-  /** Merged by top-level keys; `null` removes one. */
-  @Must(isPlainObject, 'must be an object.')
-  metadata!: Record<string, unknown>;
+  /** Merged by top-level keys; `null` removes one. May be absent beside `unset`. */
+  @ValidateIf(({ unset }: UpdateSessionBody, value: unknown) => value !== undefined || unset === undefined)
+  @Must(isFields, 'must be an object.')
+  metadata?: Record<string, unknown>;
+
+  /** Keys to remove (FIX-47). Default: none. */
+  @Optional()
+  @MustBeKeys()
+  unset?: string[];
 }
 
 /** Which of the principal's sessions to list. */

@@ -1,3 +1,5 @@
+import { shown } from '../../common/check-options.js';
+import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type Session } from '../../session/session.js';
 import { type StateOperation } from '../../state/state-report.js';
 import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
@@ -17,9 +19,17 @@ export const STATE_CAPABILITIES = [
 /** One of {@link STATE_CAPABILITIES}. */
 export type StateCapability = (typeof STATE_CAPABILITIES)[number];
 
+/** Grants every operation: `state.describe`, `state.reset` and `state.compact`. It does not grant `state.operator` (FIX-46). */
+const EVERY_OPERATION = 'state.*';
+/** Strings like `state*` and `history.*`. Other strings with an asterisk belong to the application. */
+const MALFORMED = /^(?:state|history)\b.*\*/;
+
 const CONVERSATION = 'conversation';
 
-/** @throws StateForbiddenError unless the principal may do such a thing at all */
+/**
+ * @throws StateForbiddenError unless the principal may do such a thing at all; SessionsConfigurationError for a wildcard that does not
+ * exist
+ */
 export function assertCapability(principal: Principal, capability: StateCapability): void {
   if (!has(principal, capability)) throw new StateForbiddenError(`the capability ${capability}`);
 }
@@ -46,5 +56,19 @@ export function mayTouch(principal: Principal, session: Session): boolean {
 
 /** A resolver of the application's may give anything: a text, for one, includes parts of itself. */
 function has({ capabilities }: Principal, capability: StateCapability): boolean {
-  return isTexts(capabilities) && capabilities.includes(capability);
+  if (!isTexts(capabilities)) return false;
+  const malformed = capabilities.find((granted) => MALFORMED.test(granted) && granted !== EVERY_OPERATION);
+  if (malformed !== undefined) throw unknownWildcard(malformed);
+  return capabilities.includes(capability) || (isOperation(capability) && capabilities.includes(EVERY_OPERATION));
+}
+
+function isOperation(capability: StateCapability): boolean {
+  return capability.startsWith('state.') && capability !== 'state.operator';
+}
+
+function unknownWildcard(granted: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `The capability ${shown(granted)} of the principal is not a known wildcard. The only one is ${EVERY_OPERATION}. Grant that, ` +
+      `or name the capabilities: ${STATE_CAPABILITIES.join(', ')}.`,
+  );
 }

@@ -1,8 +1,9 @@
-import { Logger } from '@nestjs/common';
+import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { isId } from '../../common/ids.js';
 import { type JsonObject, toJsonObject } from '../../common/json.js';
 import { hashed } from '../../common/log-id.js';
 import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
+import { RefusalLog } from './refusal-log.js';
 import { type StateCall } from './state-call.js';
 import { toStateErrorBody } from './state-error-body.js';
 import { type StateEvent, type StateEvents } from './state-events.js';
@@ -10,9 +11,13 @@ import { StateStoresFailedError } from './state-http.errors.js';
 
 type Outcome = Pick<StateEvent, 'outcome' | 'statusCode' | 'code' | 'cleared' | 'compacted'>;
 
-/** Tells of each call once, as an event and as a line of the log. */
-export class StateAudit {
+/**
+ * Reports each call once, as an event and as a line of the log. Refused calls without a principal are counted, and have one line
+ * per minute and operation.
+ */
+export class StateAudit implements OnApplicationShutdown {
   private readonly logger = new Logger('AgentSessionsState');
+  private readonly refusals = new RefusalLog(this.logger);
 
   constructor(private readonly events: StateEvents) {}
 
@@ -32,6 +37,10 @@ export class StateAudit {
     this.tell(call, { outcome: statusCode < 500 ? 'refused' : 'failed', statusCode, code, cleared, compacted }, body);
   }
 
+  onApplicationShutdown(): void {
+    this.refusals.close();
+  }
+
   private tell(call: StateCall, outcome: Outcome, body?: unknown): void {
     if (call.told) return;
     call.told = true;
@@ -43,7 +52,8 @@ export class StateAudit {
       ...(request ? named(request) : sessionIn(body)),
       durationMs: Math.round(performance.now() - startedAt),
     };
-    this.logger.log(lineOf(event));
+    if (event.outcome === 'refused' && !principal) this.refusals.add(operation, event.code ?? '', lineOf(event));
+    else this.logger.log(lineOf(event));
     this.events.emit(event);
   }
 }

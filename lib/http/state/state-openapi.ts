@@ -65,6 +65,7 @@ const RESULT_SCHEMA = object({
         exists: flag('Whether it has something of the session; absent where no session was named.'),
         itemCount: count(0, 'As it is afterwards.'),
         messageCount: count(0, 'As it is afterwards.'),
+        windowCount: count(0, 'Messages that windows are cut from, as it is afterwards.'),
         cleared: flag('True only when something was there and is gone.'),
         compacted: flag('True only when something was shortened.'),
         data: object({ items: listOf({}), next: text('For after; absent on the last page.') }, ['items']),
@@ -103,6 +104,7 @@ const STATE_REFUSALS: Readonly<Record<number, string>> = {
   403: 'A capability is missing.',
   404: 'There is no such session, or it is somebody else’s.',
   409: 'Somebody else is at it. Send it again later.',
+  504: 'A state module did not answer in time.',
 };
 
 /** Describes a handler to @nestjs/swagger, where that is installed. */

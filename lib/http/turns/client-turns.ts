@@ -1,8 +1,10 @@
+import { type ServerResponse } from 'node:http';
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { type Observable } from 'rxjs';
 import { traceOf } from '../../common/error-trace.js';
 import { hashed } from '../../common/log-id.js';
 import { InvalidInputError, SessionsConfigurationError } from '../../common/sessions.error.js';
+import { type Session } from '../../session/session.js';
 import { type SessionStore } from '../../session/session-store.service.js';
 import { type TurnEventMessage } from '../../turn/turn-event.js';
 import { type SubmitOptions, toTurnInput } from '../../turn/turn.inputs.js';
@@ -11,6 +13,7 @@ import { type TurnRunner } from '../../turn/turn-runner.js';
 import { type TurnService } from '../../turn/turn.service.js';
 import { type Turn, type TurnInput, type WhenBusy } from '../../turn/turn.js';
 import { HiddenTurnError } from './hidden-turn.error.js';
+import { StreamSlots } from './stream-slots.js';
 import { toTurnView, type TurnView } from './turn-view.js';
 import { type ListTurnsQuery, type SubmitTurnBody } from './turns.inputs.js';
 
@@ -29,18 +32,22 @@ interface Allowed {
   readonly orchestrators: readonly string[];
   /** The policies that they may name. */
   readonly whenBusy: readonly WhenBusy[];
+  readonly maxStreamsPerPrincipal: number;
 }
 
 /** The turns of a session as its owner may make and see them: only those of the orchestrators that clients may speak to. */
 export class ClientTurns implements OnApplicationBootstrap {
   private readonly logger = new Logger(ClientTurns.name);
+  private readonly slots: StreamSlots;
 
   constructor(
     private readonly turns: TurnService,
     private readonly runner: TurnRunner,
     private readonly sessions: SessionStore,
     private readonly allowed: Allowed,
-  ) {}
+  ) {
+    this.slots = new StreamSlots(allowed.maxStreamsPerPrincipal);
+  }
 
   /** @throws SessionsConfigurationError for an orchestrator that there is not */
   onApplicationBootstrap(): void {
@@ -90,10 +97,18 @@ export class ClientTurns implements OnApplicationBootstrap {
     return this.viewOf(await this.turns.cancel(turnId));
   }
 
-  /** @param after the client's Last-Event-ID */
-  async events(sessionId: string, turnId: string, after?: string): Promise<Observable<TurnEventMessage>> {
-    await this.find(sessionId, turnId);
-    return this.turns.events(turnId, { after });
+  /**
+   * @param after the client's Last-Event-ID
+   * @throws TooManyStreamsError; as `get`
+   */
+  async events(
+    session: Session,
+    turnId: string,
+    { after, response }: { readonly after?: string; readonly response: ServerResponse },
+  ): Promise<Observable<TurnEventMessage>> {
+    this.slots.take(session, response);
+    await this.find(session.id, turnId);
+    return this.turns.events(turnId, { after, response });
   }
 
   private async accept(orchestrator: string, input: TurnInput, options: SubmitOptions): Promise<Turn> {

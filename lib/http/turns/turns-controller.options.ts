@@ -1,4 +1,4 @@
-import { Must, Optional } from '../../common/check-input.js';
+import { Must, MustBeInteger, Optional } from '../../common/check-input.js';
 import { isName } from '../../common/ids.js';
 import { type OrchestratorRef } from '../../orchestrator/orchestrator.decorators.js';
 import { WHEN_BUSY, type WhenBusy } from '../../turn/turn.js';
@@ -26,6 +26,11 @@ export class TurnsControllerOptions extends ControllerOptions {
     `must list policies: ${WHEN_BUSY.join(', ')}.`,
   )
   whenBusy?: readonly WhenBusy[];
+
+  /** The streams of events that a principal may have open in one process. Default 16. */
+  @Optional()
+  @MustBeInteger(1, Number.MAX_SAFE_INTEGER)
+  maxStreamsPerPrincipal?: number;
 }
 
 function isOrchestrator(value: unknown): boolean {

@@ -1,3 +1,4 @@
+import { ServerResponse } from 'node:http';
 import { Get, Header, HttpCode, Inject, Post, Req, Res, Sse, type Type } from '@nestjs/common';
 import { EMPTY, type Observable } from 'rxjs';
 import { type Session } from '../../session/session.js';
@@ -16,9 +17,14 @@ import { type TurnView } from './turn-view.js';
 import { ListTurnsQuery, SubmitTurnBody } from './turns.inputs.js';
 import { describedAs } from './turns-openapi.js';
 
-/** As much of a response as is needed, of Express and of Fastify. */
+/** A response of Express or a reply of Fastify, as far as it is needed here. */
 interface HttpResponse {
   header(name: string, value: string): unknown;
+}
+
+/** Node's response. */
+function rawResponse(response: HttpResponse): ServerResponse {
+  return response instanceof ServerResponse ? response : (response as unknown as { readonly raw: ServerResponse }).raw;
 }
 
 /** The controller of the turns of the principal's own sessions, behind these guards. */
@@ -68,9 +74,13 @@ export function turnsController({ guards, path = 'turns' }: ControllerOptions): 
     async events(
       @Req() request: HttpRequest,
       @CurrentSession() session: Session,
+      @Res({ passthrough: true }) response: HttpResponse,
     ): Promise<Observable<TurnEventMessage>> {
       const { 'last-event-id': after } = request.headers;
-      const events = await this.turns.events(session.id, turnIdOf(request), after as string | undefined);
+      const events = await this.turns.events(session, turnIdOf(request), {
+        ...(after === undefined ? {} : { after: String(after) }),
+        response: rawResponse(response),
+      });
       // The client of a HEAD has its answer with the head, and asks other things by the same connection.
       return request.method === 'HEAD' ? EMPTY : events;
     }

@@ -24,6 +24,8 @@ type Operation = 'submit' | 'list' | 'get' | 'cancel' | 'events';
 
 const STATUS = oneOf(TURN_STATUSES);
 
+const TOKENS: Schema = { type: 'number', minimum: 0 };
+
 const TURN = object(
   {
     id: NAME,
@@ -38,6 +40,10 @@ const TURN = object(
     turnIndex: count(0, 'The number of the turn in its session and orchestrator; absent unless it succeeded.'),
     reply: { type: 'string', nullable: true, description: 'The answer; absent unless the turn succeeded.' },
     data: { description: 'Any JSON that the answer has besides.' },
+    usage: {
+      ...object({ promptTokens: TOKENS, completionTokens: TOKENS, totalTokens: TOKENS }),
+      description: 'The tokens that models took, over all attempts; absent when no model was counted.',
+    },
     code: text('Of a turn that failed, was cancelled or superseded: why.'),
     supersededBy: text('The turn that took the place of a superseded one.'),
   },
@@ -120,7 +126,11 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
     ],
     params: [TURN_ID],
     answer: { status: 200, description: 'Server-Sent Events.', content: { 'text/event-stream': { schema: NAME } } },
-    refusals: { ...TURN_REFUSALS, 204: 'The client has had the last event.' },
+    refusals: {
+      ...TURN_REFUSALS,
+      429: 'Too many streams are open. Close one of them.',
+      204: 'The client has had the last event.',
+    },
   },
 };
 

@@ -9,7 +9,7 @@ import { assertKnownKeys } from '../../common/known-keys.js';
 import { assertUrlIsSet, serverPlace } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
-import { type FindProvider, type TurnQueue, type VisitPlace } from '../../turn/turn-queue.js';
+import { type FindProvider, type TurnQueue, type LaneVisit, type VisitPlace } from '../../turn/turn-queue.js';
 import { LaneVisits } from '../lane-visits.js';
 import { VisitRoom } from '../visit-room.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
@@ -67,7 +67,7 @@ export class BullmqQueue implements TurnQueue {
   private worker: Worker<Ring> | null = null;
   private readonly concurrency: number;
   private readonly room: VisitRoom;
-  private readonly visits = new LaneVisits(() => this.room.leave());
+  private readonly visits: LaneVisits;
   /** Rings that BullMQ has delivered and whose visits have not ended. */
   private delivered = 0;
   /** Whether rings may wait that BullMQ has not delivered: it fetches until none is left, or `concurrency` of them are here. */
@@ -94,6 +94,7 @@ export class BullmqQueue implements TurnQueue {
     assertUrlIsSet(options.connection, 'bullmqQueue: connection.');
     this.concurrency = concurrency;
     this.room = new VisitRoom(concurrency);
+    this.visits = new LaneVisits(this.room, () => undefined);
   }
 
   /** BullMQ's own queue, for Bull Board and metrics. */
@@ -116,7 +117,7 @@ export class BullmqQueue implements TurnQueue {
     this.failing = false;
   }
 
-  async process(handler: (sessionId: string) => Promise<void>): Promise<void> {
+  async process(handler: LaneVisit): Promise<void> {
     const worker = await this.openWorker(handler);
     if (this.closing) return void closeInTime(worker);
     this.worker = worker;
@@ -161,7 +162,7 @@ export class BullmqQueue implements TurnQueue {
   }
 
   /** Until it is closed. */
-  private async work(worker: Worker<Ring>, handler: (sessionId: string) => Promise<void>): Promise<void> {
+  private async work(worker: Worker<Ring>, handler: LaneVisit): Promise<void> {
     try {
       await worker.waitUntilReady();
       if (this.paused) await worker.pause(true);
@@ -176,7 +177,7 @@ export class BullmqQueue implements TurnQueue {
     }
   }
 
-  private async visit(sessionId: string, handler: (sessionId: string) => Promise<void>): Promise<void> {
+  private async visit(sessionId: string, handler: LaneVisit): Promise<void> {
     // A ring that is heard ends an outage.
     this.failing = false;
     this.delivered += 1;
@@ -188,12 +189,19 @@ export class BullmqQueue implements TurnQueue {
     }
   }
 
-  private async visitInRoom(sessionId: string, handler: (sessionId: string) => Promise<void>): Promise<void> {
+  private async visitInRoom(sessionId: string, handler: LaneVisit): Promise<void> {
     const entered = await this.room.enter(PATIENCE_MS);
     // BullMQ may have fetched it just before the pause, or there is no room: for somebody else, then.
-    if (entered && !this.paused) return this.visits.begin(sessionId, () => handler(sessionId));
+    if (entered && !this.paused) return this.begin(sessionId, handler);
     if (entered) this.room.leave();
     return this.ring(sessionId);
+  }
+
+  /** Resolves when the visit ends or releases its slot: its job is done then, so that BullMQ delivers another one. */
+  private begin(sessionId: string, handler: LaneVisit): Promise<void> {
+    return new Promise((resolve) => {
+      void this.visits.begin(sessionId, (slot) => handler(sessionId, slot), resolve).then(resolve);
+    });
   }
 
   private async closePart(part: Queue | Worker): Promise<void> {
@@ -216,7 +224,7 @@ export class BullmqQueue implements TurnQueue {
     return queue;
   }
 
-  private async openWorker(handler: (sessionId: string) => Promise<void>): Promise<Worker<Ring>> {
+  private async openWorker(handler: LaneVisit): Promise<Worker<Ring>> {
     const { Worker } = await loadBullmq();
     const { concurrency } = this;
     // A stalled ring is a ring: it is heard again, as often as it takes.

@@ -1,4 +1,4 @@
-import { type TurnQueue, type VisitPlace } from '../../turn/turn-queue.js';
+import { type TurnQueue, type LaneVisit, type VisitPlace } from '../../turn/turn-queue.js';
 import { LaneVisits } from '../lane-visits.js';
 import { VisitRoom } from '../visit-room.js';
 
@@ -12,13 +12,18 @@ export class InProcessQueue implements TurnQueue {
   /** Sessions that were rung again while they were visited. */
   private readonly rungAgain = new Set<string>();
   private readonly room: VisitRoom;
-  private readonly visits = new LaneVisits((sessionId) => this.goOn(sessionId));
+  private readonly visits: LaneVisits;
   private readonly timers = new Map<string, { readonly timer: NodeJS.Timeout; readonly dueAt: number }>();
-  private handler: ((sessionId: string) => Promise<void>) | null = null;
+  private handler: LaneVisit | null = null;
   private paused = false;
 
   constructor(concurrency: number) {
     this.room = new VisitRoom(concurrency);
+    this.visits = new LaneVisits(
+      this.room,
+      () => this.startVisits(),
+      (sessionId) => this.goOn(sessionId),
+    );
   }
 
   async ring(sessionId: string, delayMs = 0): Promise<void> {
@@ -31,7 +36,7 @@ export class InProcessQueue implements TurnQueue {
     this.startVisits();
   }
 
-  async process(handler: (sessionId: string) => Promise<void>): Promise<void> {
+  async process(handler: LaneVisit): Promise<void> {
     this.handler = handler;
     this.startVisits();
   }
@@ -79,12 +84,11 @@ export class InProcessQueue implements TurnQueue {
     for (const sessionId of this.waiting) {
       if (!this.room.tryEnter()) return;
       this.waiting.delete(sessionId);
-      void this.visits.begin(sessionId, () => handler(sessionId));
+      void this.visits.begin(sessionId, (slot) => handler(sessionId, slot));
     }
   }
 
   private goOn(sessionId: string): void {
-    this.room.leave();
     if (this.rungAgain.delete(sessionId)) this.waiting.add(sessionId);
     this.startVisits();
   }

@@ -2,7 +2,7 @@ import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
 import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../checkpoint/checkpoint.store.js';
 import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
 import { assertNotErased } from './lane.js';
-import { timeTravelOf, toCheckpoint } from './row-mapping.js';
+import { extrasOf, toCheckpoint } from './row-mapping.js';
 import { type CheckpointRow } from './rows.js';
 import { type EmbeddedDatabase, type Transaction } from './tables.js';
 
@@ -76,7 +76,7 @@ export function appendCheckpoint(tx: Transaction, checkpoint: NewCheckpoint, kee
     version: checkpoint.version,
     summarizedThrough: checkpoint.summarizedThrough,
     savedAt: tx.now,
-    timeTravel: timeTravelOf(checkpoint),
+    extras: extrasOf(checkpoint),
   };
   tx.checkpoints.insert(row);
   if (keep !== 'all') tx.checkpoints.deleteBefore(orchestrator, sessionId, turnIndex - keep + 1);

@@ -1,4 +1,5 @@
-import { type ClaimedTurn, type ClaimRequest } from '../../turn/turn.store.js';
+import { type ClaimedTurn, type ClaimNotice, type ClaimRequest } from '../../turn/turn.store.js';
+import { SUSPECT_FROM_LOST } from '../../turn/turn.js';
 import { type WaitResult } from '../../turn/turn-step.js';
 import { readWindow } from './conversations.js';
 import { expectDocuments, readDocuments } from './documents.js';
@@ -11,25 +12,45 @@ import { storeWaitResult } from './steps.js';
 import { endBeforeNextAttempt, stopTurn } from './stop-turn.js';
 import { type Transaction } from './tables.js';
 
-/** TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease. */
-export function claimTurn(tx: Transaction, sessionId: string, request: ClaimRequest): ClaimedTurn | null {
+/**
+ * TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease.
+ * @param notices receives what else the claim found
+ */
+export function claimTurn(
+  tx: Transaction,
+  sessionId: string,
+  request: ClaimRequest,
+  notices: ClaimNotice[] = [],
+): ClaimedTurn | null {
   const lane = tx.lanes.get(sessionId);
   const head = lane && lane.depth > 0 ? tx.turns.head(sessionId) : undefined;
-  return lane && head ? claimHead(tx, lane, head, request) : null;
+  return lane && head ? claimHead(tx, lane, head, request, notices) : null;
 }
 
 /** The head of the lane or, when that ends instead, the one behind it. */
-export function claimHead(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimRequest): ClaimedTurn | null {
+export function claimHead(
+  tx: Transaction,
+  lane: LaneRow,
+  head: TurnRow,
+  request: ClaimRequest,
+  notices: ClaimNotice[] = [],
+): ClaimedTurn | null {
   if (head.status === 'running') {
     if (!isLapsed(lane, tx.now)) return repeatClaim(tx, head, request);
   } else if (!isDue(head, tx.now)) {
     return null;
   }
   if (isPaused(tx, lane)) return null;
-  const ready = makeReady(tx, head, request);
-  if (ready) return give(tx, lane, ready, request);
-  restLane(tx, lane.sessionId, lane.depth - 1);
-  return claimTurn(tx, lane.sessionId, request);
+  if (head.status === 'running') return takeOver(tx, lane, head, request, notices);
+  if (head.lost >= SUSPECT_FROM_LOST && !request.suspects) {
+    notices.push({ type: 'suspect' });
+    return null;
+  }
+  if (head.status === 'waiting') {
+    const timedOut: WaitResult = { received: false };
+    storeWaitResult(tx, head, timedOut);
+  }
+  return give(tx, lane, head, request);
 }
 
 /** The same claim sent twice gets the same answer, for as long as it holds the turn; null: it is not the same or does not. */
@@ -39,39 +60,47 @@ export function repeatClaim(tx: Transaction, turn: TurnRow, request: ClaimReques
   return isHeld ? answer(tx, lane, turn, request) : null;
 }
 
-/** The turn as it may run now, or null when it ended instead. */
-function makeReady(tx: Transaction, head: TurnRow, request: ClaimRequest): TurnRow | null {
-  if (head.status === 'running') return afterLapse(tx, head, request);
-  if (head.status === 'waiting') {
-    const timedOut: WaitResult = { received: false };
-    storeWaitResult(tx, head, timedOut);
+/** Claims a lane whose worker was lost: the head runs again, waits for its next attempt, or ends. */
+function takeOver(
+  tx: Transaction,
+  lane: LaneRow,
+  head: TurnRow,
+  request: ClaimRequest,
+  notices: ClaimNotice[],
+): ClaimedTurn | null {
+  const mode = endBeforeNextAttempt(tx, head);
+  const lost = head.lost + 1;
+  if (mode === null && lost < request.maxLost && lost < SUSPECT_FROM_LOST) {
+    const claimed = give(tx, lane, { ...head, lost }, request);
+    notices.push({ type: 'lost', turn: claimed.turn, holder: lane.holder ?? '' });
+    return claimed;
   }
-  return head;
+  const left = mode === null ? afterLoss(tx, { ...head, lost }, request) : stopTurn(tx, head, mode);
+  if (mode === null) notices.push({ type: 'lost', turn: toTurn(left), holder: lane.holder ?? '' });
+  restLane(tx, lane.sessionId, left.status === 'queued' ? lane.depth : lane.depth - 1);
+  return claimTurn(tx, lane.sessionId, request, notices);
 }
 
-/** A turn whose worker was lost: it gets another attempt unless it was to end anyway, or lapsed too often. */
-function afterLapse(tx: Transaction, head: TurnRow, { maxAttempts }: ClaimRequest): TurnRow | null {
-  const mode = endBeforeNextAttempt(tx, head);
-  if (mode !== null) {
-    stopTurn(tx, head, mode);
-    return null;
+/** A turn that was lost too often to run again at once. */
+function afterLoss(tx: Transaction, turn: TurnRow, { maxLost, ...pause }: ClaimRequest): TurnRow {
+  const { lost } = turn;
+  if (lost >= maxLost) {
+    const message = `The process that ran the turn was lost ${lost} times.`;
+    const error = JSON.stringify({ name: 'WorkerLostError', code: 'WORKER_LOST', message });
+    return endTurn(tx, turn, 'failed', { lost, error });
   }
-  const failures = head.failures + 1;
-  if (failures < maxAttempts) return { ...head, failures };
-  const error = JSON.stringify({
-    name: 'WorkerLostError',
-    code: 'WORKER_LOST',
-    message: `The worker that ran the turn was lost; the turn was attempted ${failures} times.`,
-  });
-  // What the attempt before said is the better answer to why.
-  endTurn(tx, head, 'failed', { failures, error: head.error ?? error });
-  return null;
+  const { lossPauseMs = 0, maxLossPauseMs = lossPauseMs } = pause;
+  const pauseMs = Math.min(lossPauseMs * 2 ** (lost - SUSPECT_FROM_LOST), maxLossPauseMs);
+  const queued = { status: 'queued', lost, dueAt: tx.now + pauseMs } as const;
+  tx.turns.update(turn.id, queued);
+  tx.changed(turn.id);
+  return { ...turn, ...queued };
 }
 
 function give(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimRequest): ClaimedTurn {
   const running: Partial<TurnRow> = {
     status: 'running',
-    failures: head.failures,
+    lost: head.lost,
     startedAt: head.startedAt ?? tx.now,
     ...(head.startedAt === null ? { epochs: lane.epochs } : {}),
     dueAt: null,

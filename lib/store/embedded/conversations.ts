@@ -1,6 +1,7 @@
 import { type ConversationLog, type MessageRange, type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message } from '../../conversation/message.js';
-import { assertNotErased } from './lane.js';
+import { type StateOwnership } from '../../state/state.store.js';
+import { assertMayWrite } from './lane.js';
 import { toMessage, toMessageRow } from './row-mapping.js';
 import { type EmbeddedDatabase, type Transaction } from './tables.js';
 
@@ -8,9 +9,9 @@ import { type EmbeddedDatabase, type Transaction } from './tables.js';
 export class EmbeddedConversations implements ConversationLog {
   constructor(private readonly db: EmbeddedDatabase) {}
 
-  append(sessionId: string, messages: readonly NewMessage[]): Promise<Message[]> {
+  append(sessionId: string, messages: readonly NewMessage[], ownership: StateOwnership = {}): Promise<Message[]> {
     return this.db.write((tx) => {
-      assertNotErased(tx, sessionId);
+      assertMayWrite(tx, sessionId, ownership);
       return appendMessages(tx, sessionId, messages);
     });
   }

@@ -65,8 +65,8 @@ export function appendToDocument(tx: Transaction, address: StateAddress, append:
   return putDocument(tx, address, {
     value,
     batches: JSON.stringify([...rest, ...added]),
-    // One that is made begins with version 1, also without a batch.
-    version: Math.max(1, base.version + added.length),
+    // One that is created has a version, also without a batch.
+    version: added.length > 0 || !stored ? tx.nextVersion(base.version) : base.version,
     createdAt: base.createdAt,
     ...accessed(tx, append),
     ...(stored && append.keepExpiry ? { expiresAt: stored.expiresAt } : {}),

@@ -1,4 +1,5 @@
-import { SessionNotFoundError } from '../../session/session.errors.js';
+import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
+import { type StateOwnership } from '../../state/state.store.js';
 import { TurnFencedError } from '../../turn/turn.errors.js';
 import { type LaneMode } from '../../turn/lane.js';
 import { type TurnHold } from '../../turn/turn.store.js';
@@ -16,8 +17,20 @@ export function assertNotErased(tx: Transaction, sessionId: string): void {
   if (tx.tombstones.get(sessionId)) throw new SessionNotFoundError(sessionId);
 }
 
+/** Refuses late writes of a session's state. @throws SessionNotFoundError, SessionStateError */
+export function assertMayWrite(tx: Transaction, sessionId: string, { requireSession = false }: StateOwnership): void {
+  assertNotErased(tx, sessionId);
+  if (!requireSession) return;
+  const session = tx.sessions.get(sessionId);
+  if (!session) throw new SessionNotFoundError(sessionId);
+  if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'write state');
+}
+
 /** The id of the lane that stands for all of them: no session has it. */
 export const ALL_LANES = '';
+
+/** An `attentionAt` before that of every lane that waits for a worker. */
+export const BEFORE_OTHERS = 0;
 
 export function modeOfAll(tx: Transaction): LaneMode {
   return tx.lanes.get(ALL_LANES)?.mode ?? 'open';
@@ -33,8 +46,10 @@ export function makeLane(tx: Transaction, sessionId: string): LaneRow {
     runningTurn: null,
     holder: null,
     leaseUntil: null,
+    awaited: null,
     attentionAt: null,
     offers: 0,
+    firstAttentionAt: null,
     mode: null,
     epochs: null,
   };
@@ -124,12 +139,18 @@ export function cancelOpenTurns(tx: Transaction, sessionId: string): number {
 }
 
 /** Lanes to ring, each put off for a while that doubles until somebody claims: a backlog is not rung without end. */
-export function offerDueLanes(tx: Transaction, limit: number): string[] {
+export function offerDueLanes(tx: Transaction, limit: number, includeOffered: boolean): string[] {
   if (modeOfAll(tx) === 'paused') return [];
-  return tx.lanes.due(tx.now, limit).map((lane) => {
-    const pause = Math.min(RING_GRACE_MS * 2 ** lane.offers, MAX_OFFER_BACKOFF_MS);
-    tx.lanes.update(lane.sessionId, { attentionAt: tx.now + pause, offers: lane.offers + 1 });
-    return lane.sessionId;
+  const until = tx.now + MAX_OFFER_BACKOFF_MS;
+  const lanes = includeOffered ? tx.lanes.dueOrOffered(tx.now, until, limit) : tx.lanes.due(tx.now, limit);
+  return lanes.map(({ sessionId, offers, attentionAt, firstAttentionAt }) => {
+    const pause = Math.min(RING_GRACE_MS * 2 ** offers, MAX_OFFER_BACKOFF_MS);
+    tx.lanes.update(sessionId, {
+      attentionAt: tx.now + pause,
+      offers: offers + 1,
+      firstAttentionAt: offers === 0 ? attentionAt : firstAttentionAt,
+    });
+    return sessionId;
   });
 }
 

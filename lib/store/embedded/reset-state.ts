@@ -21,7 +21,7 @@ export function resetState(tx: Transaction, { sessionId, namespaces, epoch, log 
       putDocument(tx, head, {
         value,
         batches: '[]',
-        version: log.ifVersion + 1,
+        version: tx.nextVersion(log.ifVersion),
         createdAt: now,
         accessedAt: now,
         expiresAt: null,

@@ -1,13 +1,15 @@
 import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
-import { type JsonObject, type JsonValue } from '../../common/json.js';
+import { isPlainObject, type JsonObject, type JsonValue } from '../../common/json.js';
 import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message, type MessageDraft } from '../../conversation/message.js';
-import { type Session } from '../../session/session.js';
+import { type Session, SESSION_STATES } from '../../session/session.js';
 import { type StateAddress, type StateBatch, type StateDocument } from '../../state/state.store.js';
 import { type Lane, workerOf } from '../../turn/lane.js';
 import { type StoredSignal } from '../../turn/turn.store.js';
-import { type StoredStep } from '../../turn/turn-step.js';
-import { type Turn, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../turn/turn.js';
+import { stepKeyOf, type StoredStep } from '../../turn/turn-step.js';
+import { type SpentTokens } from '../../turn/turn-usage.js';
+import { type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../turn/turn.js';
+import { assertField, readRecord, recordReader } from '../corrupt-records.js';
 import {
   type CheckpointRow,
   type DocumentRow,
@@ -21,9 +23,19 @@ import {
 
 /** Between rows and the domain's values: milliseconds and ISO times, JSON text and values, null and absent. */
 
+const idOf = ({ id }: { readonly id: string }): string => id;
+
 export const iso = (time: number): string => new Date(time).toISOString();
 
-export function toSession(row: SessionRow): Session {
+export const toSession = recordReader('session', readSession, idOf);
+
+function readSession(row: SessionRow): Session {
+  const surfaces = parse<unknown>(row.surfaces);
+  const metadata = parse<unknown>(row.metadata);
+  assertField(isTexts(surfaces), 'surfaces');
+  assertField(isPlainObject(metadata), 'metadata');
+  assertField((SESSION_STATES as readonly string[]).includes(row.state), 'state');
+  assertField(Number.isSafeInteger(row.version), 'version');
   return {
     id: row.id,
     userId: row.userId,
@@ -32,8 +44,8 @@ export function toSession(row: SessionRow): Session {
     createdAt: iso(row.createdAt),
     lastActivityAt: iso(row.lastActivityAt),
     ...present('stateChangedAt', row.stateChangedAt, iso),
-    attachedSurfaces: parse<string[]>(row.surfaces),
-    metadata: parse<JsonObject>(row.metadata),
+    attachedSurfaces: surfaces as string[],
+    metadata: metadata as JsonObject,
     version: row.version,
   };
 }
@@ -49,26 +61,33 @@ export function toSessionRow(session: Session): SessionRow {
     stateChangedAt: session.stateChangedAt === undefined ? null : Date.parse(session.stateChangedAt),
     surfaces: JSON.stringify(session.attachedSurfaces),
     metadata: JSON.stringify(session.metadata),
-    version: session.version,
+    version: session.version ?? 0,
   };
 }
 
-export function toTurn(row: TurnRow): Turn {
+export const toTurn = recordReader('turn', readTurn, idOf);
+
+function readTurn(row: TurnRow): Turn {
+  const request = parse<unknown>(row.request);
+  assertField(isPlainObject(request), 'request');
+  assertField((TURN_STATUSES as readonly string[]).includes(row.status), 'status');
   return {
     id: row.id,
     sessionId: row.sessionId,
     position: row.position,
     orchestrator: row.orchestrator,
     version: row.version,
-    request: parse<TurnRequest>(row.request),
+    request: request as TurnRequest,
     attributes: parse<JsonObject>(row.attributes),
     ...present('idempotencyKey', row.idempotencyKey),
     status: row.status,
     failures: row.failures,
+    lost: row.lost,
     ...present('turnIndex', row.turnIndex),
     ...present('reply', row.reply, parse<TurnReply>),
     ...present('error', row.error, parse<TurnErrorRecord>),
     ...present('report', row.report, parse<JsonObject>),
+    ...present('usage', row.spent, parse<SpentTokens>),
     ...present('cancelMode', row.cancelMode),
     ...present('supersededBy', row.supersededBy),
     ...waitingFor(row.waitSignal, row.waitUntil),
@@ -95,6 +114,7 @@ export function toLane(row: LaneViewRow): Lane {
       orchestrator: row.orchestrator ?? '',
       status: status ?? 'queued',
       failures: row.failures ?? 0,
+      lost: row.lost ?? 0,
       ...present('cancelMode', row.cancelMode),
       ...waitingFor(row.waitSignal, row.waitUntil),
       acceptedAt: iso(row.acceptedAt ?? 0),
@@ -106,15 +126,23 @@ export function toLane(row: LaneViewRow): Lane {
   };
 }
 
-export function toStep({ iteration, intent, name, occurrence, value }: StepRow): StoredStep {
-  return { iteration, intent, name, occurrence, value: parse(value) };
+export function toStep({ stepKey, value }: StepRow): StoredStep {
+  return readRecord('step', stepKey, () => ({ ...stepKeyOf(stepKey), value: parse(value) }));
 }
 
 export function toSignal({ name, payload }: SignalRow): StoredSignal {
-  return { name, payload: JSON.parse(payload) as JsonValue };
+  return readRecord('signal', name, () => {
+    return { name, payload: JSON.parse(payload) as JsonValue };
+  });
 }
 
-export function toCheckpoint(row: CheckpointRow): Checkpoint {
+export const toCheckpoint = recordReader(
+  'checkpoint',
+  readCheckpoint,
+  (row) => `${row.orchestrator}/${row.sessionId}/${row.turnIndex}`,
+);
+
+function readCheckpoint(row: CheckpointRow): Checkpoint {
   return {
     orchestrator: row.orchestrator,
     sessionId: row.sessionId,
@@ -127,16 +155,19 @@ export function toCheckpoint(row: CheckpointRow): Checkpoint {
     savedAt: iso(row.savedAt),
     ...present('turnId', row.turnId),
     ...present('parent', row.parent),
-    ...(row.timeTravel === null ? {} : parse<Pick<Checkpoint, 'log' | 'undone' | 'documents'>>(row.timeTravel)),
+    ...(row.extras === null ? {} : parse<Pick<Checkpoint, 'intents' | 'log' | 'undone' | 'documents'>>(row.extras)),
   };
 }
 
-/** What a checkpoint has for those who go back to it, as its column takes it. */
-export function timeTravelOf({ log, undone, documents }: NewCheckpoint): string | null {
-  return log !== undefined || undone || documents ? JSON.stringify({ log, undone, documents }) : null;
+/** The fields that a checkpoint may lack, as their column stores them. */
+export function extrasOf({ intents, log, undone, documents }: NewCheckpoint): string | null {
+  const extras = JSON.stringify({ intents, log, undone, documents });
+  return extras === '{}' ? null : extras;
 }
 
-export function toMessage(row: MessageRow): Message {
+export const toMessage = recordReader('message', readMessage, idOf);
+
+function readMessage(row: MessageRow): Message {
   return {
     id: row.id,
     position: row.position,
@@ -156,7 +187,9 @@ export function toMessageRow(
   return { ...place, id, role, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };
 }
 
-export function toDocument(row: Omit<DocumentRow, keyof StateAddress>): StateDocument {
+export const toDocument = recordReader('document', readDocument, ({ key = '' }) => key);
+
+function readDocument(row: Omit<DocumentRow, keyof StateAddress> & { readonly key?: string }): StateDocument {
   return {
     value: parse<JsonValue>(row.value),
     batches: parse<StateBatch[]>(row.batches),
@@ -169,6 +202,10 @@ export function toDocument(row: Omit<DocumentRow, keyof StateAddress>): StateDoc
 
 function waitingFor(waitSignal: string | null, until: number | null): Pick<Turn, 'waitingFor'> {
   return present('waitingFor', waitSignal, (signal) => ({ signal, ...present('until', until, iso) }));
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
 function parse<T>(text: string): T {

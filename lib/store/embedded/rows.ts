@@ -32,10 +32,14 @@ export interface LaneRow {
   /** The claim that holds the running turn. */
   readonly holder: string | null;
   readonly leaseUntil: number | null;
+  /** JSON: the turns that the running turn waits for, with the fence that saved them. null: none were saved. */
+  readonly awaited: string | null;
   /** When somebody must look at the lane; null: not before something changes. */
   readonly attentionAt: number | null;
   /** How often it was offered since the last claim. */
   readonly offers: number;
+  /** What attentionAt was before the first of these offers. */
+  readonly firstAttentionAt: number | null;
   /** null: open. The row of the empty session id stands for all lanes, and has nothing else. */
   readonly mode: Exclude<LaneMode, 'open'> | null;
   /** JSON: by namespace, the epoch that was begun last. null: none was. */
@@ -54,10 +58,13 @@ export interface TurnRow {
   readonly requestHash: string | null;
   readonly status: TurnStatus;
   readonly failures: number;
+  readonly lost: number;
   readonly turnIndex: number | null;
   readonly reply: string | null;
   readonly error: string | null;
   readonly report: string | null;
+  /** JSON: the tokens that models took. */
+  readonly spent: string | null;
   readonly cancelMode: CancelMode | null;
   readonly supersededBy: string | null;
   readonly waitSignal: string | null;
@@ -90,7 +97,9 @@ export interface TurnEventRow {
 export interface LaneViewRow
   extends
     Pick<LaneRow, 'sessionId' | 'depth' | 'holder' | 'leaseUntil' | 'mode'>,
-    Nullable<Pick<TurnRow, 'orchestrator' | 'status' | 'failures' | 'cancelMode' | 'waitSignal' | 'waitUntil'>>,
+    Nullable<
+      Pick<TurnRow, 'orchestrator' | 'status' | 'failures' | 'lost' | 'cancelMode' | 'waitSignal' | 'waitUntil'>
+    >,
     Nullable<Pick<TurnRow, 'acceptedAt' | 'startedAt' | 'dueAt'>> {
   readonly turnId: string | null;
   /** Of the turn behind the head. */
@@ -101,12 +110,14 @@ type Nullable<Row> = { readonly [Property in keyof Row]: Row[Property] | null };
 
 export interface StepRow {
   readonly turnId: string;
-  readonly iteration: number;
-  readonly intent: string;
-  readonly name: string;
-  readonly occurrence: number;
+  /** The `stepId` of the key: what the row is found by. */
+  readonly id: string;
+  /** The key itself, as `stepText` writes it. */
+  readonly stepKey: string;
   readonly value: string;
 }
+
+export type StepRowKey = Pick<StepRow, 'turnId' | 'id'>;
 
 export interface SignalRow {
   readonly turnId: string;
@@ -126,8 +137,8 @@ export interface CheckpointRow {
   readonly version: string;
   readonly summarizedThrough: number;
   readonly savedAt: number;
-  /** What is undone, and the documents; null when there is neither. */
-  readonly timeTravel: string | null;
+  /** Fields that a checkpoint may lack, as JSON; null when it lacks all of them. */
+  readonly extras: string | null;
 }
 
 export interface MessageRow {

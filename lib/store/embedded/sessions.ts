@@ -13,7 +13,10 @@ import {
 import { type SessionQuery } from '../../session/session.inputs.js';
 import {
   assertSurfaceFree,
+  asSwept,
+  detachedSurfaces,
   expired,
+  isAbandoned,
   newSession,
   suspended,
   touched,
@@ -23,7 +26,9 @@ import {
 } from '../../session/session.lifecycle.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../session/session.store.js';
 import { cancelOpenTurns } from './lane.js';
+import { readableList, readableRecords, readAll } from '../corrupt-records.js';
 import { iso, toSession, toSessionRow } from './row-mapping.js';
+import { type SessionRow } from './rows.js';
 import { markRunningTurn } from './stop-turn.js';
 import { type EmbeddedDatabase, type SessionFilter, type Transaction } from './tables.js';
 
@@ -56,7 +61,10 @@ export class EmbeddedSessions implements AtomicSessionStoreAdapter {
   }
 
   fetchMany(query: SessionQuery): Promise<Session[]> {
-    return this.db.read((tx) => tx.sessions.select(toFilter(query), query.limit ?? DEFAULT_LIMIT).map(toSession));
+    const filter = toFilter(query);
+    return readableList(query.limit ?? DEFAULT_LIMIT, (limit) =>
+      this.db.read((tx) => readAll(tx.sessions.select(filter, limit), toSession)),
+    );
   }
 
   count(query: SessionQuery): Promise<number> {
@@ -69,16 +77,22 @@ export class EmbeddedSessions implements AtomicSessionStoreAdapter {
     return session;
   }
 
-  touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange> {
-    return this.change(sessionId, (session, now) => touched(session, now, maxLifetimeMs));
+  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
+    return this.db.write((tx) => {
+      // Read first: the store's clock comes along with the row.
+      const session = find(tx, sessionId);
+      const now = iso(tx.now);
+      const before = asSwept(session, now, ttlMs);
+      return save(tx, before, touched(before, now, maxMs));
+    });
   }
 
   attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
     return this.db.write((tx) => {
       const before = find(tx, sessionId);
-      const after = withSurface(before, surfaceId, rules.maxSurfaces);
+      const after = withSurface(before, surfaceId, iso(tx.now), rules);
       const movedFrom = after === before ? [] : freeSlots(tx, before, [surfaceId], rules);
-      return { ...save(tx, before, after), movedFrom };
+      return { ...save(tx, before, after), movedFrom, detached: detachedSurfaces(before, after) };
     });
   }
 
@@ -104,20 +118,18 @@ export class EmbeddedSessions implements AtomicSessionStoreAdapter {
 
   suspendStale(idleMs: number, limit: number): Promise<Session[]> {
     return this.db.write((tx) =>
-      tx.sessions.stale(tx.now - idleMs, limit).map((row) => {
-        const session = toSession(row);
-        return save(tx, session, suspended(session, iso(tx.now))).session;
-      }),
+      readableSessions(limit, (most) => tx.sessions.stale(tx.now - idleMs, most)).map(
+        (session) => save(tx, session, suspended(session, iso(tx.now))).session,
+      ),
     );
   }
 
   expireStale({ idleMs, maxMs }: SessionLifetime, limit: number): Promise<SessionChange[]> {
     const before = (tx: Transaction, ms: number | undefined): number | null => (ms === undefined ? null : tx.now - ms);
     return this.db.write((tx) =>
-      tx.sessions.ended(before(tx, idleMs), before(tx, maxMs), limit).map((row) => {
-        const session = toSession(row);
-        return save(tx, session, expired(session, iso(tx.now)));
-      }),
+      readableSessions(limit, (most) => tx.sessions.ended(before(tx, idleMs), before(tx, maxMs), most)).map((session) =>
+        save(tx, session, expired(session, iso(tx.now))),
+      ),
     );
   }
 
@@ -193,7 +205,7 @@ function freeSlots(
   tx: Transaction,
   session: NewSession,
   surfaces: readonly string[],
-  { policy }: SurfaceRules,
+  { policy, lifetime }: SurfaceRules,
 ): Session[] {
   // By id: one session may lose several.
   const losers = new Map<string, Session>();
@@ -201,7 +213,10 @@ function freeSlots(
     // Who shares a slot looks into it as well: where looking locks it, nobody else finds it empty meanwhile.
     const others = liveSessions(tx, session, surfaceId).filter(({ id }) => id !== session.id);
     if (policy === 'share') continue;
-    if (policy === 'reject') assertSurfaceFree(session.id, [surfaceId], others);
+    if (policy === 'reject') {
+      const holders = others.filter((other) => !isAbandoned(other, iso(tx.now), lifetime));
+      assertSurfaceFree(session.id, [surfaceId], holders);
+    }
     for (const other of others) losers.set(other.id, save(tx, other, withoutSurface(other, surfaceId)).session);
   }
   return [...losers.values()];
@@ -223,7 +238,17 @@ function liveSessions(tx: Transaction, { userId, workspaceId }: NewSession, surf
     states: LIVE_STATES,
     ...(surfaceId === undefined ? {} : { surfaceId }),
   };
-  return tx.sessions.select(filter, Number.MAX_SAFE_INTEGER).map(toSession);
+  return readableRecords(tx.sessions.select(filter, Number.MAX_SAFE_INTEGER), toSession);
+}
+
+/** As many sessions that can be read as were asked for. */
+function readableSessions(limit: number, select: (limit: number) => readonly SessionRow[]): Session[] {
+  for (let asked = limit; ;) {
+    const rows = select(asked);
+    const sessions = readableRecords(rows, toSession);
+    if (sessions.length >= limit || rows.length < asked) return sessions.slice(0, limit);
+    asked = limit + rows.length - sessions.length;
+  }
 }
 
 function save(tx: Transaction, before: Session, after: Session): SessionChange {

@@ -1,5 +1,5 @@
 import { type SessionChange } from '../../session/session.js';
-import { touched } from '../../session/session.lifecycle.js';
+import { asSwept, touched } from '../../session/session.lifecycle.js';
 import { StateResetError } from '../../state/state.errors.js';
 import { writtenNamespaces } from '../../turn/written-namespaces.js';
 import {
@@ -10,12 +10,13 @@ import {
   type TurnSettlement,
 } from '../../turn/turn.store.js';
 import { type Turn } from '../../turn/turn.js';
+import { type TurnSpending } from '../../turn/turn-usage.js';
 import { appendCheckpoint } from './checkpoints.js';
 import { claimTurn } from './claim-turn.js';
 import { appendMessages } from './conversations.js';
 import { applyStateChanges } from './documents.js';
 import { resetSince } from './epochs.js';
-import { endTurn, hasFreeHead, held, restLane } from './lane.js';
+import { BEFORE_OTHERS, endTurn, hasFreeHead, held, restLane } from './lane.js';
 import { iso, toSession, toSessionRow, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
 import { putBack } from './stop-turn.js';
@@ -34,7 +35,7 @@ export function settleTurn(
   if (known?.settledFence === fence) return handOver(tx, known, next, true);
 
   const { lane, turn } = held(tx, hold, known);
-  const { status, reply, error, report, checkpoint, stateChanges = [] } = settlement;
+  const { status, reply, error, report, usage, checkpoint, sessionTtlMs, stateChanges = [] } = settlement;
   const reset = resetSince(lane, turn, writtenNamespaces(settlement));
   if (reset.length > 0) throw new StateResetError(sessionId, reset);
   const author = { turnId, orchestrator: turn.orchestrator };
@@ -42,13 +43,14 @@ export function settleTurn(
   appendMessages(tx, sessionId, settlement.messages, author);
   applyStateChanges(tx, sessionId, stateChanges);
   const succeeded = status === 'awaiting-input' || status === 'completed';
-  const sessionChange = succeeded ? touchSession(tx, sessionId) : undefined;
+  const sessionChange = succeeded ? touchSession(tx, sessionId, sessionTtlMs) : undefined;
   const ended = endTurn(tx, turn, status, {
     settledFence: fence,
     turnIndex: checkpoint?.turnIndex ?? null,
     reply: reply === undefined ? null : JSON.stringify(reply),
     error: error === undefined ? null : JSON.stringify(error),
     report: report === undefined ? null : JSON.stringify(report),
+    spent: usage === undefined ? turn.spent : JSON.stringify(usage),
     failures: status === 'failed' ? turn.failures + 1 : turn.failures,
   });
   const handedOver = handOver(tx, ended, next, restLane(tx, sessionId, lane.depth - 1));
@@ -56,21 +58,23 @@ export function settleTurn(
 }
 
 /** TurnLedger.retry: back to the head of its lane, which waits for it. */
-export function retryTurn(tx: Transaction, hold: TurnHold, { error, delayMs }: TurnFailure): Turn {
-  const turn = putBack(tx, hold, ({ failures }) => ({
+export function retryTurn(tx: Transaction, hold: TurnHold, { error, delayMs, spending }: TurnFailure): Turn {
+  const change = ({ failures }: TurnRow): Partial<TurnRow> => ({
     status: 'queued',
     failures: failures + 1,
     error: JSON.stringify(error),
     dueAt: tx.now + delayMs,
-  }));
+  });
+  const turn = putBack(tx, hold, change, spending);
   return toTurn(turn);
 }
 
 /** TurnLedger.release: back to the head of its lane, as if it had not been claimed. */
-export function releaseTurn(tx: Transaction, hold: TurnHold, delayMs: number): Turn {
-  const turn = putBack(tx, hold, () => ({ status: 'queued' }));
+export function releaseTurn(tx: Transaction, hold: TurnHold, delayMs: number, spending?: TurnSpending): Turn {
+  const turn = putBack(tx, hold, () => ({ status: 'queued' }), spending);
   // Another worker may claim it at any time; this is only when somebody must look.
-  if (turn.status === 'queued') tx.lanes.update(hold.sessionId, { attentionAt: tx.now + delayMs });
+  const attentionAt = delayMs === 0 ? BEFORE_OTHERS : tx.now + delayMs;
+  if (turn.status === 'queued') tx.lanes.update(hold.sessionId, { attentionAt });
   return toTurn(turn);
 }
 
@@ -86,13 +90,15 @@ function handOver(
 }
 
 /** Activity, unless the session ended meanwhile: a turn that settles late does not bring it back. */
-function touchSession(tx: Transaction, sessionId: string): SessionChange | undefined {
+function touchSession(tx: Transaction, sessionId: string, ttlMs?: number): SessionChange | undefined {
   const row = tx.sessions.get(sessionId);
   if (!row || row.state === 'expired') return undefined;
-  const session = touched(toSession(row), iso(tx.now));
+  const now = iso(tx.now);
+  const before = asSwept(toSession(row), now, ttlMs);
+  const session = touched(before, now);
   const { state, lastActivityAt, stateChangedAt, version } = toSessionRow(session);
   // What stays the same is left out, for the indexes it is in.
-  const moved = state === row.state ? {} : { state, stateChangedAt };
+  const moved = state === before.state ? {} : { state, stateChangedAt };
   tx.sessions.update(sessionId, { ...moved, lastActivityAt, version });
-  return { session, previousState: row.state, changed: session.version !== row.version };
+  return { session, previousState: before.state, changed: session.version !== row.version };
 }

@@ -13,7 +13,8 @@ import {
   type StateWriteOptions,
 } from '../../state/state.store.js';
 import { accessed, appendToDocument, liveDocument, putDocument } from './documents.js';
-import { assertNotErased } from './lane.js';
+import { assertMayWrite } from './lane.js';
+import { readableList, readAll } from '../corrupt-records.js';
 import { resetState } from './reset-state.js';
 import { toDocument } from './row-mapping.js';
 import { type EmbeddedDatabase } from './tables.js';
@@ -40,7 +41,7 @@ export class EmbeddedState implements StateStore {
 
   set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
     return this.db.write((tx) => {
-      assertNotErased(tx, address.sessionId);
+      assertMayWrite(tx, address.sessionId, options);
       const { ifVersion } = options;
       const before = liveDocument(tx, address);
       const version = before?.version ?? 0;
@@ -48,7 +49,7 @@ export class EmbeddedState implements StateStore {
       return putDocument(tx, address, {
         value: JSON.stringify(value),
         batches: '[]',
-        version: version + 1,
+        version: tx.nextVersion(version),
         createdAt: before?.createdAt ?? tx.now,
         ...accessed(tx, options),
       });
@@ -57,7 +58,7 @@ export class EmbeddedState implements StateStore {
 
   append(address: StateAddress, append: StateAppend): Promise<StateDocument | null> {
     return this.db.write((tx) => {
-      assertNotErased(tx, address.sessionId);
+      assertMayWrite(tx, address.sessionId, append);
       return appendToDocument(tx, address, append);
     });
   }
@@ -71,8 +72,14 @@ export class EmbeddedState implements StateStore {
   }
 
   list(query: StateQuery): Promise<StateEntry[]> {
-    return this.db.read((tx) =>
-      tx.documents.select(query, tx.now).map((row) => ({ scope: row.scope, key: row.key, document: toDocument(row) })),
+    return readableList(query.limit, (limit) =>
+      this.db.read((tx) =>
+        readAll(tx.documents.select({ ...query, limit }, tx.now), (row) => ({
+          scope: row.scope,
+          key: row.key,
+          document: toDocument(row),
+        })),
+      ),
     );
   }
 

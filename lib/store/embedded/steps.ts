@@ -1,16 +1,15 @@
 import { type JsonValue } from '../../common/json.js';
-import { type StepKey, type StoredStep, type WaitResult } from '../../turn/turn-step.js';
+import { stepId, type StepKey, stepText, type StoredStep, type WaitResult } from '../../turn/turn-step.js';
 import { type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 
 /** Stores a step of a turn unless it is stored already. @returns the value that is stored */
 export function storeStep(tx: Transaction, turnId: string, step: StoredStep): JsonValue {
-  const { iteration, intent, name, occurrence, value } = step;
-  const key = { turnId, iteration, intent, name, occurrence };
+  const key = { turnId, id: stepId(step) };
   const stored = tx.steps.get(key);
   if (stored) return JSON.parse(stored.value) as JsonValue;
-  tx.steps.insert({ ...key, value: JSON.stringify(value) });
-  return value;
+  tx.steps.insert({ ...key, stepKey: stepText(step), value: JSON.stringify(step.value) });
+  return step.value;
 }
 
 /** Stores what a waiting turn waited for, as the step that it named. */

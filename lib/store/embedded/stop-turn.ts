@@ -1,12 +1,14 @@
 import { CONVERSATION_NAMESPACE } from '../../conversation/conversation-head.js';
 import { type TurnHold } from '../../turn/turn.store.js';
 import { type CancelMode } from '../../turn/turn.js';
+import { type TurnSpending } from '../../turn/turn-usage.js';
 import { interruptedMessages } from '../../turn/user-message.js';
 import { appendMessages } from './conversations.js';
 import { resetSince } from './epochs.js';
 import { endTurn, held, restLane } from './lane.js';
 import { toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
+import { recordSpending } from './spending.js';
 import { type Transaction } from './tables.js';
 
 /** Asks the worker of a running turn to stop it. The first mark stays. */
@@ -48,8 +50,15 @@ export function endBeforeNextAttempt(tx: Transaction, turn: TurnRow): CancelMode
  * Puts a held turn back into its lane with a change. One that was asked to stop, or whose session expired, ends instead:
  * back in the lane it would hold up the turn that it was to make room for, or come to life in a session that is over.
  */
-export function putBack(tx: Transaction, hold: TurnHold, change: (turn: TurnRow) => Partial<TurnRow>): TurnRow {
-  const { lane, turn } = held(tx, hold);
+export function putBack(
+  tx: Transaction,
+  hold: TurnHold,
+  change: (turn: TurnRow) => Partial<TurnRow>,
+  spending?: TurnSpending,
+): TurnRow {
+  const own = held(tx, hold);
+  const turn = recordSpending(tx, own, spending);
+  const { lane } = own;
   const mode = endBeforeNextAttempt(tx, turn);
   if (mode !== null) {
     const stopped = stopTurn(tx, turn, mode);

@@ -1,7 +1,7 @@
 import { type SessionCursor } from '../../session/session.cursor.js';
 import { type SessionState } from '../../session/session.js';
 import { type StateAddress, type StateQuery, type StateSelection } from '../../state/state.store.js';
-import { type TurnStatus } from '../../turn/turn.js';
+import { type TurnSelection } from '../turn-selection.js';
 import {
   type CheckpointRow,
   type DocumentRow,
@@ -12,6 +12,7 @@ import {
   type SessionRow,
   type SignalRow,
   type StepRow,
+  type StepRowKey,
   type TombstoneRow,
   type TurnEventRow,
   type TurnRow,
@@ -54,6 +55,8 @@ export interface SessionTable extends Table<SessionRow, string> {
 export interface LaneTable extends Table<LaneRow, string> {
   /** Lanes with `attentionAt` up to now, the most overdue first. */
   due(now: number, limit: number): LaneRow[];
+  /** Lanes that are due, and offered ones with `attentionAt` up to `until`; those that needed attention first come first. */
+  dueOrOffered(now: number, until: number, limit: number): LaneRow[];
 }
 
 export interface TurnTable extends Table<TurnRow, string> {
@@ -62,8 +65,7 @@ export interface TurnTable extends Table<TurnRow, string> {
   /** Open turns of a lane, in order. */
   open(sessionId: string): TurnRow[];
   byIdempotencyKey(sessionId: string, key: string): TurnRow | undefined;
-  /** In order, from the position after `after`. */
-  select(sessionId: string, statuses: readonly TurnStatus[] | null, after: number, limit: number): TurnRow[];
+  select(selection: TurnSelection, limit: number): TurnRow[];
 }
 
 export interface CheckpointTable extends Table<
@@ -92,7 +94,7 @@ export interface MessageTable extends Table<MessageRow, Pick<MessageRow, 'sessio
   clear(sessionId: string): number;
 }
 
-export interface StepTable extends Table<StepRow, Omit<StepRow, 'value'>> {
+export interface StepTable extends Table<StepRow, StepRowKey> {
   ofTurn(turnId: string): StepRow[];
 }
 
@@ -130,6 +132,8 @@ export interface DocumentTable extends Table<DocumentRow, StateAddress> {
 export interface Transaction {
   /** The store's clock, in milliseconds. */
   readonly now: number;
+  /** The version after this one of a document; after 0: one that is higher than any that a document of the store has had. */
+  nextVersion(before: number): number;
   readonly sessions: SessionTable;
   readonly lanes: LaneTable;
   readonly turns: TurnTable;

@@ -4,8 +4,10 @@ import { TurnNotFoundError } from '../../turn/turn.errors.js';
 import {
   type AcceptedTurn,
   type AcceptTurn,
+  type AwaitedTurn,
   type ChangedLane,
   type ClaimedTurn,
+  type ClaimNotice,
   type ClaimRequest,
   type LaneControl,
   type RenewedLease,
@@ -21,12 +23,17 @@ import {
 } from '../../turn/turn.store.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, isTerminal, type Turn } from '../../turn/turn.js';
+import { type TurnSpending } from '../../turn/turn-usage.js';
 import { acceptTurn } from './accept-turn.js';
+import { awaitedBy, toAwaited } from './awaited.js';
 import { claimTurn } from './claim-turn.js';
 import { controlLane } from './lane-control.js';
 import { cancelOpenTurns, held, modeOfAll, offerDueLanes, restLane } from './lane.js';
+import { readableList, readAll } from '../corrupt-records.js';
+import { selectionOf } from '../turn-selection.js';
 import { toLane, toSignal, toStep, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
+import { recordSpending } from './spending.js';
 import { releaseTurn, retryTurn, settleTurn } from './settle-turn.js';
 import { storeStep } from './steps.js';
 import { markTurn, stopTurn } from './stop-turn.js';
@@ -41,8 +48,13 @@ export class EmbeddedTurnLedger implements TurnLedger {
     return this.db.write((tx) => acceptTurn(tx, request));
   }
 
-  claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
-    return this.db.write((tx) => claimTurn(tx, sessionId, request));
+  async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
+    const { claimed, notices } = await this.db.write((tx) => {
+      const notices: ClaimNotice[] = [];
+      return { claimed: claimTurn(tx, sessionId, request, notices), notices };
+    });
+    for (const notice of notices) request.onNotice?.(notice);
+    return claimed;
   }
 
   renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
@@ -62,12 +74,23 @@ export class EmbeddedTurnLedger implements TurnLedger {
     return this.db.write((tx) => retryTurn(tx, hold, failure));
   }
 
-  release(hold: TurnHold, delayMs: number): Promise<Turn> {
-    return this.db.write((tx) => releaseTurn(tx, hold, delayMs));
+  release(hold: TurnHold, delayMs: number, spending?: TurnSpending): Promise<Turn> {
+    return this.db.write((tx) => releaseTurn(tx, hold, delayMs, spending));
   }
 
   wait(hold: TurnHold, wait: TurnWait): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
     return this.db.write((tx) => waitTurn(tx, hold, wait));
+  }
+
+  saveAwaited(hold: TurnHold, turns: readonly AwaitedTurn[]): Promise<void> {
+    return this.db.write((tx) => {
+      held(tx, hold);
+      tx.lanes.update(hold.sessionId, { awaited: toAwaited(hold, turns) });
+    });
+  }
+
+  awaited(sessionId: string): Promise<readonly AwaitedTurn[]> {
+    return this.db.read((tx) => awaitedBy(tx.lanes.get(sessionId)));
   }
 
   signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn> {
@@ -78,9 +101,10 @@ export class EmbeddedTurnLedger implements TurnLedger {
     return this.db.write((tx) => cancelTurn(tx, find(tx, turnId), mode));
   }
 
-  saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep> {
+  saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
     return this.db.write((tx) => {
-      held(tx, hold);
+      recordSpending(tx, held(tx, hold), spending);
+      if (before) storeStep(tx, hold.turnId, before);
       return { ...step, value: storeStep(tx, hold.turnId, step) };
     });
   }
@@ -92,9 +116,9 @@ export class EmbeddedTurnLedger implements TurnLedger {
     });
   }
 
-  list({ sessionId, status, after = 0, limit = 50 }: TurnQuery): Promise<Turn[]> {
-    const statuses = status === undefined ? null : typeof status === 'string' ? [status] : status;
-    return this.db.read((tx) => tx.turns.select(sessionId, statuses, after, limit).map(toTurn));
+  list({ limit = 50, ...query }: TurnQuery): Promise<Turn[]> {
+    const selection = selectionOf(query);
+    return readableList(limit, (most) => this.db.read((tx) => readAll(tx.turns.select(selection, most), toTurn)));
   }
 
   steps(turnId: string): Promise<StoredStep[]> {
@@ -121,8 +145,8 @@ export class EmbeddedTurnLedger implements TurnLedger {
     return this.db.read((tx) => ({ lanes: tx.viewOpenLanes(after, limit).map(toLane), mode: modeOfAll(tx) }));
   }
 
-  due(limit: number): Promise<string[]> {
-    return this.db.write((tx) => offerDueLanes(tx, limit));
+  due(limit: number, includeOffered = false): Promise<string[]> {
+    return this.db.write((tx) => offerDueLanes(tx, limit, includeOffered));
   }
 
   purgeSettled(olderThanMs: number, limit: number): Promise<number> {

@@ -13,7 +13,7 @@ import { type Transaction } from './tables.js';
 export function waitTurn(
   tx: Transaction,
   hold: TurnHold,
-  { signal, step, timeoutMs }: TurnWait,
+  { signal, step, timeoutMs, spending }: TurnWait,
 ): { turn: Turn; received?: { payload: JsonValue } } {
   const { turn } = held(tx, hold);
   const early = tx.signals.get({ turnId: turn.id, name: signal });
@@ -22,12 +22,13 @@ export function waitTurn(
     storeStep(tx, turn.id, { ...step, value: { received: true, payload } });
     return { turn: toTurn(turn), received: { payload } };
   }
-  const parked = putBack(tx, hold, () => ({
+  const waiting = {
     status: 'waiting',
     waitSignal: signal,
     waitStep: JSON.stringify(step),
     waitUntil: timeoutMs === undefined ? null : tx.now + timeoutMs,
-  }));
+  } as const;
+  const parked = putBack(tx, hold, () => waiting, spending);
   return { turn: toTurn(parked) };
 }
 

@@ -1,3 +1,4 @@
+import { DocumentVersions } from '../../state/document-versions.js';
 import { type LaneViewRow, type LeaseRow, type TombstoneRow, type TurnRow } from '../embedded/rows.js';
 import { type EmbeddedDatabase, type Transaction } from '../embedded/tables.js';
 import { HintEmitter } from '../hint-emitter.js';
@@ -10,6 +11,7 @@ import { MemoryLanes, MemorySignals, MemorySteps, MemoryTurnEvents, MemoryTurns 
 export class MemoryDatabase implements EmbeddedDatabase {
   private readonly journal = new Journal();
   private readonly hints = new HintEmitter();
+  private readonly versions = new DocumentVersions();
   private readonly lanes = new MemoryLanes(this.journal);
   private readonly sessions = new MemorySessions(this.journal, (id) => (this.lanes.get(id)?.depth ?? 0) > 0);
   private readonly turns = new MemoryTurns(this.journal);
@@ -61,6 +63,7 @@ export class MemoryDatabase implements EmbeddedDatabase {
     const now = Math.floor(this.clock());
     return {
       now,
+      nextVersion: (before) => this.versions.next(before, now),
       sessions,
       lanes,
       turns,
@@ -94,6 +97,7 @@ export class MemoryDatabase implements EmbeddedDatabase {
       orchestrator: head?.orchestrator ?? null,
       status: head?.status ?? null,
       failures: head?.failures ?? null,
+      lost: head?.lost ?? null,
       cancelMode: head?.cancelMode ?? null,
       waitSignal: head?.waitSignal ?? null,
       waitUntil: head?.waitUntil ?? null,

@@ -130,6 +130,13 @@ export class GroupIndex<Row> {
     return rows.slice(at, at + limit);
   }
 
+  /** Rows whose number is below `end`, the last one first. */
+  sliceBefore(group: string, end: number, limit: number): readonly Row[] {
+    const rows = this.of(group);
+    const at = this.from(rows, end);
+    return rows.slice(Math.max(0, at - limit), at).reverse();
+  }
+
   /** The first place whose number is `order` or more, by bisection. */
   private from(rows: readonly Row[], order: number): number {
     let low = 0;

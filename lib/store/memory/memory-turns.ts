@@ -1,6 +1,14 @@
-import { isTerminal, type TurnStatus } from '../../turn/turn.js';
-import { type LaneRow, type SignalRow, type StepRow, type TurnEventRow, type TurnRow } from '../embedded/rows.js';
+import { isTerminal } from '../../turn/turn.js';
+import {
+  type LaneRow,
+  type SignalRow,
+  type StepRow,
+  type StepRowKey,
+  type TurnEventRow,
+  type TurnRow,
+} from '../embedded/rows.js';
 import { type LaneTable, type StepTable, type TurnEventTable, type TurnTable } from '../embedded/tables.js';
+import { type TurnSelection } from '../turn-selection.js';
 import { GroupIndex, joined, type Journal, MemoryTable, SetIndex } from './memory-table.js';
 
 export class MemoryLanes extends MemoryTable<LaneRow, string> implements LaneTable {
@@ -16,6 +24,16 @@ export class MemoryLanes extends MemoryTable<LaneRow, string> implements LaneTab
       .flatMap((id) => this.rows.get(id) ?? [])
       .filter(({ attentionAt }) => attentionAt !== null && attentionAt <= now)
       .sort((a, b) => (a.attentionAt ?? 0) - (b.attentionAt ?? 0))
+      .slice(0, limit);
+  }
+
+  dueOrOffered(now: number, until: number, limit: number): LaneRow[] {
+    const first = ({ offers, attentionAt, firstAttentionAt }: LaneRow) =>
+      (offers > 0 ? firstAttentionAt : attentionAt) ?? 0;
+    return [...this.attended]
+      .flatMap((id) => this.rows.get(id) ?? [])
+      .filter(({ attentionAt, offers }) => attentionAt !== null && attentionAt <= (offers > 0 ? until : now))
+      .sort((a, b) => first(a) - first(b))
       .slice(0, limit);
   }
 
@@ -69,13 +87,11 @@ export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTab
     return id === undefined ? undefined : this.rows.get(id);
   }
 
-  select(sessionId: string, statuses: readonly TurnStatus[] | null, after: number, limit: number): TurnRow[] {
-    if (statuses === null) return [...this.all.slice(sessionId, after + 1, limit)];
-    const turns = statuses.some(isTerminal) ? this.all : this.opened;
-    return turns
-      .slice(sessionId, after + 1, Infinity)
-      .filter((row) => statuses.includes(row.status))
-      .slice(0, limit);
+  select({ sessionId, statuses, isOpen, isLatestFirst, after }: TurnSelection, limit: number): TurnRow[] {
+    const turns = isOpen ? this.opened : this.all;
+    const most = statuses === null ? limit : Infinity;
+    const rows = isLatestFirst ? turns.sliceBefore(sessionId, after, most) : turns.slice(sessionId, after + 1, most);
+    return rows.filter(({ status }) => statuses === null || statuses.includes(status)).slice(0, limit);
   }
 
   ofSession(sessionId: string): readonly TurnRow[] {
@@ -111,11 +127,11 @@ export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTab
   }
 }
 
-export class MemorySteps extends MemoryTable<StepRow, Omit<StepRow, 'value'>> implements StepTable {
+export class MemorySteps extends MemoryTable<StepRow, StepRowKey> implements StepTable {
   private readonly byTurn = new SetIndex<StepRow>();
 
   constructor(journal: Journal) {
-    super(journal, (key) => joined(key.turnId, key.iteration, key.intent, key.name, key.occurrence));
+    super(journal, (key) => joined(key.turnId, key.id));
   }
 
   ofTurn(turnId: string): StepRow[] {

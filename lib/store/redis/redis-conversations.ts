@@ -1,5 +1,6 @@
 import { type ConversationLog, type MessageRange, type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message } from '../../conversation/message.js';
+import { type StateOwnership } from '../../state/state.store.js';
 import { type RedisDatabase } from './redis-database.js';
 import { messagesOf, messageText, type StoredWindow, windowOf } from './redis-rows.js';
 import { APPEND_MESSAGES, CONVERSED_SESSIONS, MESSAGE_PAGE, MESSAGE_WINDOW } from './scripts/content-operations.js';
@@ -8,9 +9,14 @@ import { APPEND_MESSAGES, CONVERSED_SESSIONS, MESSAGE_PAGE, MESSAGE_WINDOW } fro
 export class RedisConversations implements ConversationLog {
   constructor(private readonly db: RedisDatabase) {}
 
-  async append(sessionId: string, messages: readonly NewMessage[]): Promise<Message[]> {
+  async append(
+    sessionId: string,
+    messages: readonly NewMessage[],
+    { requireSession = false }: StateOwnership = {},
+  ): Promise<Message[]> {
     const texts = messages.map(messageText);
-    const [last, createdAt] = await this.db.run<[number, number]>(APPEND_MESSAGES, sessionId, ...texts);
+    const args = [sessionId, requireSession ? 1 : '', ...texts];
+    const [last, createdAt] = await this.db.run<[number, number]>(APPEND_MESSAGES, ...args);
     const stored = texts.map((text) => `${createdAt}\n\n\n${text}`);
     return messagesOf(sessionId, stored, last - texts.length + 1);
   }

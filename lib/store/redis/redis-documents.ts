@@ -8,6 +8,7 @@ import {
   type StateQuery,
   type StateSelection,
 } from '../../state/state.store.js';
+import { readRecord } from '../corrupt-records.js';
 import { iso } from '../embedded/row-mapping.js';
 import { entries, type Fields, split } from './redis-rows.js';
 
@@ -33,7 +34,7 @@ export function documentBefore({ after, limit: _, ...selection }: StateQuery): s
 
 export function entryOf([id, fields]: readonly [id: string, fields: Fields]): StateEntry {
   const [, scope, , key] = id.split(SEPARATOR);
-  return { scope, key, document: documentOf(fields) };
+  return { scope, key, document: documentOf(fields, key) };
 }
 
 /** What append_document of scripts/documents.ts takes. */
@@ -53,8 +54,12 @@ export function appendArgs(address: StateAddress, append: StateAppend): (string 
   ];
 }
 
-/** @param fields as scripts/documents.ts describes them */
-export function documentOf(fields: Fields): StateDocument {
+/** @param fields as scripts/documents.ts describes them. `key`: of the document, as errors name it */
+export function documentOf(fields: Fields, key = ''): StateDocument {
+  return readRecord('document', key, () => readDocument(fields));
+}
+
+function readDocument(fields: Fields): StateDocument {
   const row = new Map(entries(fields, new Set()));
   const text = (field: string): string => String(row.get(field));
   const time = (field: string): string => iso(Number(row.get(field)));

@@ -3,8 +3,9 @@ import { type NewMessage } from '../../conversation/conversation.store.js';
 import { type Message } from '../../conversation/message.js';
 import { type Session, type SessionChange, type SessionState } from '../../session/session.js';
 import { type StoredSignal } from '../../turn/turn.store.js';
-import { type StepKey, type StoredStep } from '../../turn/turn-step.js';
+import { stepKeyOf, type StoredStep } from '../../turn/turn-step.js';
 import { type Lane } from '../../turn/lane.js';
+import { readRecord } from '../corrupt-records.js';
 import { iso, toLane, toMessage, toSession, toSessionRow } from '../embedded/row-mapping.js';
 import { type LaneRow, type SessionRow } from '../embedded/rows.js';
 import { type CancelMode, type TurnStatus } from '../../turn/turn.js';
@@ -45,7 +46,7 @@ export type StoredLaneView = readonly [
 ];
 
 export function laneOf([sessionId, [mode, holder, leaseUntil], depth, head, nextAcceptedAt]: StoredLaneView): Lane {
-  const [turnId, orchestrator, status, failures, cancelMode, waitSignal, waitUntil, ...times] = head ?? [];
+  const [turnId, orchestrator, status, failures, lost, cancelMode, waitSignal, waitUntil, ...times] = head ?? [];
   const [acceptedAt, startedAt, dueAt] = times;
   return toLane({
     sessionId,
@@ -57,6 +58,7 @@ export function laneOf([sessionId, [mode, holder, leaseUntil], depth, head, next
     orchestrator: orchestrator ?? null,
     status: (status ?? null) as TurnStatus | null,
     failures: number(failures),
+    lost: number(lost),
     cancelMode: (cancelMode ?? null) as CancelMode | null,
     waitSignal: waitSignal ?? null,
     waitUntil: number(waitUntil),
@@ -73,6 +75,10 @@ function number(text: string | null | undefined): number | null {
 
 /** @param fields of a session that is there */
 export function sessionOf(fields: Fields): Session {
+  return readRecord('session', String(fields[placeOf('id', fields)] ?? ''), () => readSession(fields));
+}
+
+function readSession(fields: Fields): Session {
   const own: (string | number)[] = [];
   const metadata: [string, unknown][] = [];
   for (let i = 0; i < fields.length; i += 2) {
@@ -135,8 +141,10 @@ export function checkpointText({ orchestrator: _, sessionId: __, ...rest }: NewC
 export type StoredCheckpoint = readonly [savedAt: string | number, text: string];
 
 export function checkpointOf(orchestrator: string, sessionId: string, [savedAt, text]: StoredCheckpoint): Checkpoint {
-  const rest = JSON.parse(text) as Omit<NewCheckpoint, 'orchestrator' | 'sessionId'>;
-  return { orchestrator, sessionId, ...rest, savedAt: iso(Number(savedAt)) };
+  return readRecord('checkpoint', `${orchestrator}/${sessionId}`, () => {
+    const rest = JSON.parse(text) as Omit<NewCheckpoint, 'orchestrator' | 'sessionId'>;
+    return { orchestrator, sessionId, ...rest, savedAt: iso(Number(savedAt)) };
+  });
 }
 
 type StoredMessage = Pick<NewMessage, 'id' | 'role' | 'orchestrator'> & { readonly body: string };
@@ -152,7 +160,12 @@ export function messageText({ id, role, orchestrator, ...rest }: NewMessage): st
 export function messagesOf(sessionId: string, stored: readonly string[], first: number): Message[] {
   return stored.map((element, index) => {
     const [createdAt, turnId, writer, text] = split(element, 3);
-    const { id, role, body, orchestrator = writer } = JSON.parse(text) as StoredMessage;
+    const {
+      id,
+      role,
+      body,
+      orchestrator = writer,
+    } = readRecord('message', `${sessionId}/${first + index}`, () => JSON.parse(text) as StoredMessage);
     return toMessage({
       sessionId,
       position: first + index,
@@ -178,15 +191,11 @@ export function windowOf(sessionId: string, window: StoredWindow | null): Messag
 
 export type StoredWindow = readonly [last: number, recent: readonly string[], first: string | null];
 
-export function stepField({ iteration, intent, name, occurrence }: StepKey): string {
-  return JSON.stringify([iteration, intent, name, occurrence]);
-}
-
 export function stepsOf(fields: Fields): StoredStep[] {
-  return entries(fields, new Set()).map(([field, value]) => {
-    const [iteration, intent, name, occurrence] = JSON.parse(field) as [number, string, string, number];
-    return { iteration, intent, name, occurrence, value: JSON.parse(String(value)) as StoredStep['value'] };
-  });
+  return entries(fields, new Set()).map(([field, value]) => ({
+    ...stepKeyOf(field),
+    value: JSON.parse(String(value)) as StoredStep['value'],
+  }));
 }
 
 export function signalsOf(fields: Fields): StoredSignal[] {

@@ -10,6 +10,7 @@ import {
 } from '../../session/session.js';
 import { type SessionQuery } from '../../session/session.inputs.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../session/session.store.js';
+import { readableList, readableRecords, readAll } from '../corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';
 import { changeOf, type Fields, metadataFields, sessionFields, sessionOf, type StoredChange } from './redis-rows.js';
 import { type Script } from './scripts/script.js';
@@ -53,8 +54,11 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
 
   async fetchMany(query: SessionQuery): Promise<Session[]> {
     const limit = query.limit ?? DEFAULT_LIMIT;
-    const [sessions] = await this.db.run<[Fields[]]>(FIND_SESSIONS, JSON.stringify({ ...toFilter(query), limit }));
-    return sessions.map(sessionOf);
+    const filter = toFilter(query);
+    return readableList(limit, async (most) => {
+      const [sessions] = await this.db.run<[Fields[]]>(FIND_SESSIONS, JSON.stringify({ ...filter, limit: most }));
+      return readAll(sessions, sessionOf);
+    });
   }
 
   async count({ cursor: _, ...query }: SessionQuery): Promise<number> {
@@ -77,20 +81,22 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     return sessionOf(session);
   }
 
-  touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange> {
-    return this.change(TOUCH_SESSION, sessionId, maxLifetimeMs ?? '');
+  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
+    return this.change(TOUCH_SESSION, sessionId, ttlMs ?? '', maxMs ?? '');
   }
 
   async attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
-    const { policy, maxSurfaces } = rules;
-    const [change, movedFrom] = await this.db.run<[StoredChange, Fields[]]>(
+    const { policy, maxSurfaces, onLimit, lifetime } = rules;
+    const [change, movedFrom, detached] = await this.db.run<[StoredChange, Fields[], string[]]>(
       ATTACH_SURFACE,
       sessionId,
       surfaceId,
       policy,
       maxSurfaces,
+      onLimit ?? '',
+      lifetimeText(lifetime),
     );
-    return { ...changeOf(change), movedFrom: movedFrom.map(sessionOf) };
+    return { ...changeOf(change), movedFrom: readableRecords(movedFrom, sessionOf), detached };
   }
 
   detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange> {
@@ -112,12 +118,12 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
     const [sessions] = await this.db.run<[Fields[]]>(SUSPEND_STALE, idleMs, limit);
-    return sessions.map(sessionOf);
+    return readableRecords(sessions, sessionOf);
   }
 
   async expireStale({ idleMs, maxMs }: SessionLifetime, limit: number): Promise<SessionChange[]> {
     const [changes] = await this.db.run<[StoredChange[]]>(EXPIRE_STALE, idleMs ?? '', maxMs ?? '', limit);
-    return changes.map(changeOf);
+    return readableRecords(changes, changeOf);
   }
 
   async purgeExpired(olderThanMs: number, limit: number): Promise<string[]> {
@@ -140,7 +146,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
 
   private async createUnless(
     { id, userId, workspaceId, attachedSurfaces, metadata }: NewSession,
-    { policy }: SurfaceRules,
+    { policy, lifetime }: SurfaceRules,
     recentMs: number | '',
   ): Promise<CreatedSession> {
     const surfaces = JSON.stringify(attachedSurfaces);
@@ -152,15 +158,22 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
       surfaces,
       policy,
       recentMs,
+      lifetimeText(lifetime),
       ...metadataFields(metadata).flat(),
     );
-    return { session: sessionOf(session), created: created === 1, movedFrom: movedFrom.map(sessionOf) };
+    return { session: sessionOf(session), created: created === 1, movedFrom: readableRecords(movedFrom, sessionOf) };
   }
 
   private async change(script: Script, ...args: readonly (string | number)[]): Promise<SessionChange> {
     const [change] = await this.db.run<[StoredChange]>(script, ...args);
     return changeOf(change);
   }
+}
+
+/** As is_abandoned in scripts/sessions.ts takes it. */
+function lifetimeText({ ttlMs, idleMs, maxMs }: SessionLifetime = {}): string {
+  const active = idleMs === undefined || ttlMs === undefined ? {} : { active_idle_ms: Math.max(idleMs, ttlMs) };
+  return JSON.stringify({ max_ms: maxMs, idle_ms: idleMs, ...active });
 }
 
 /** As scripts/session-find.ts takes it: times in milliseconds. */

@@ -12,6 +12,7 @@ import {
   type StateStore,
   type StateWriteOptions,
 } from '../../state/state.store.js';
+import { readableList, readAll } from '../corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';
 import { appendArgs, documentBefore, documentId, documentOf, documentPrefix, entryOf } from './redis-documents.js';
 import { type Fields } from './redis-rows.js';
@@ -35,20 +36,22 @@ export class RedisState implements StateStore {
   constructor(private readonly db: RedisDatabase) {}
 
   get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null> {
-    if (!access) return this.document(GET_DOCUMENT, documentId(address));
-    return this.document(ACCESS_DOCUMENT, documentId(address), access.ttlMs ?? '');
+    if (!access) return this.document(GET_DOCUMENT, address);
+    return this.document(ACCESS_DOCUMENT, address, access.ttlMs ?? '');
   }
 
   async set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
-    const { ifVersion, ttlMs } = options;
+    const { ifVersion, ttlMs, requireSession } = options;
     const text = JSON.stringify(value);
-    const args = [documentId(address), address.sessionId, text, ifVersion ?? '', ttlMs ?? ''];
+    const args = [documentId(address), address.sessionId, text, ifVersion ?? '', ttlMs ?? '', requireSession ? 1 : ''];
     const [fields] = await this.db.run<[Fields | null]>(SET_DOCUMENT, ...args);
     return fields && documentOf(['value', text, ...fields]);
   }
 
-  append(address: StateAddress, append: StateAppend): Promise<StateDocument | null> {
-    return this.document(APPEND_DOCUMENT, address.sessionId, ...appendArgs(address, append));
+  async append(address: StateAddress, append: StateAppend): Promise<StateDocument | null> {
+    const args = [address.sessionId, append.requireSession ? 1 : '', ...appendArgs(address, append)];
+    const [fields] = await this.db.run<[Fields | null]>(APPEND_DOCUMENT, ...args);
+    return fields && documentOf(fields, address.key);
   }
 
   async delete(address: StateAddress): Promise<boolean> {
@@ -56,9 +59,11 @@ export class RedisState implements StateStore {
   }
 
   async list(query: StateQuery): Promise<StateEntry[]> {
-    const args = [query.sessionId, documentPrefix(query), documentBefore(query), query.limit];
-    const [found] = await this.db.run<[(readonly [id: string, fields: Fields])[]]>(LIST_DOCUMENTS, ...args);
-    return found.map(entryOf);
+    return readableList(query.limit, async (limit) => {
+      const args = [query.sessionId, documentPrefix(query), documentBefore(query), limit];
+      const [found] = await this.db.run<[(readonly [id: string, fields: Fields])[]]>(LIST_DOCUMENTS, ...args);
+      return readAll(found, entryOf);
+    });
   }
 
   count(selection: StateSelection): Promise<number> {
@@ -91,9 +96,13 @@ export class RedisState implements StateStore {
     return this.number(EVICT_IDLE_DOCUMENTS, namespace, keep, limit);
   }
 
-  private async document(script: Script, ...args: readonly (string | number)[]): Promise<StateDocument | null> {
-    const [fields] = await this.db.run<[Fields | null]>(script, ...args);
-    return fields && documentOf(fields);
+  private async document(
+    script: Script,
+    address: StateAddress,
+    ...args: readonly (string | number)[]
+  ): Promise<StateDocument | null> {
+    const [fields] = await this.db.run<[Fields | null]>(script, documentId(address), ...args);
+    return fields && documentOf(fields, address.key);
   }
 
   private async number(script: Script, ...args: readonly (string | number)[]): Promise<number> {

@@ -1,7 +1,9 @@
 import { type Mutable } from '../../common/mutable.js';
 import { type AcceptTurn, type TurnSettlement } from '../../turn/turn.store.js';
-import { type CancelMode, type Turn, type TurnErrorRecord, type TurnStatus } from '../../turn/turn.js';
+import { type CancelMode, type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnStatus } from '../../turn/turn.js';
+import { type SpentTokens } from '../../turn/turn-usage.js';
 import { interruptedMessages } from '../../turn/user-message.js';
+import { assertField, readRecord } from '../corrupt-records.js';
 import { iso } from '../embedded/row-mapping.js';
 import { type Fields, messageText, split } from './redis-rows.js';
 
@@ -17,9 +19,12 @@ export interface TurnFields {
   readonly status: TurnStatus;
   readonly idempotencyKey?: string;
   readonly failures?: string | number;
+  readonly lost?: string | number;
   /** {@link Outcome}. */
   readonly outcome?: string;
   readonly error?: string;
+  /** JSON: the tokens that models took. */
+  readonly spent?: string;
   readonly cancelMode?: CancelMode;
   readonly supersededBy?: string;
   readonly waitSignal?: string;
@@ -56,7 +61,7 @@ export function outcomeText({ checkpoint, reply, report }: TurnSettlement): stri
 /** What a settlement has made of the row of a turn that it found as it was claimed. */
 export function settledRow(
   claimed: TurnFields,
-  { status, error }: TurnSettlement,
+  { status, error, usage }: TurnSettlement,
   outcome: string,
   now: number,
 ): TurnFields {
@@ -66,6 +71,7 @@ export function settledRow(
     outcome,
     failures: Number(claimed.failures ?? 0) + (status === 'failed' ? 1 : 0),
     error: JSON.stringify(error),
+    spent: usage ? JSON.stringify(usage) : claimed.spent,
     cancelMode: undefined,
     settledAt: now,
   };
@@ -82,8 +88,13 @@ export function turnOf(fields: Fields): Turn {
 }
 
 export function turnFrom(row: TurnFields): Turn {
+  return readRecord('turn', row.id, () => readTurn(row));
+}
+
+function readTurn(row: TurnFields): Turn {
   const [acceptedAt, position, sessionId, text] = split(row.accepted, 3);
   const { version, request, attributes } = JSON.parse(text) as Acceptance;
+  assertField((TURN_STATUSES as readonly string[]).includes(row.status), 'status');
   const turn: Mutable<Turn> = {
     id: row.id,
     sessionId,
@@ -94,11 +105,13 @@ export function turnFrom(row: TurnFields): Turn {
     attributes,
     status: row.status,
     failures: Number(row.failures ?? 0),
+    lost: Number(row.lost ?? 0),
     acceptedAt: iso(Number(acceptedAt)),
   };
   if (row.idempotencyKey !== undefined) turn.idempotencyKey = row.idempotencyKey;
   if (row.outcome !== undefined) Object.assign(turn, JSON.parse(row.outcome) as Outcome);
   if (row.error !== undefined) turn.error = JSON.parse(row.error) as TurnErrorRecord;
+  if (row.spent !== undefined) turn.usage = JSON.parse(row.spent) as SpentTokens;
   if (row.cancelMode !== undefined) turn.cancelMode = row.cancelMode;
   if (row.supersededBy !== undefined) turn.supersededBy = row.supersededBy;
   if (row.waitSignal !== undefined) turn.waitingFor = waitingFor(row.waitSignal, row.waitUntil);

@@ -3,6 +3,7 @@ import { type Lane, type LaneMode, type LanePage, type LaneQuery } from '../../t
 import {
   type AcceptedTurn,
   type AcceptTurn,
+  type AwaitedTurn,
   type ChangedLane,
   type ClaimedTurn,
   type ClaimRequest,
@@ -18,10 +19,14 @@ import {
   type TurnSettlement,
   type TurnWait,
 } from '../../turn/turn.store.js';
-import { type StoredStep } from '../../turn/turn-step.js';
+import { stepText, type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, type Turn } from '../../turn/turn.js';
+import { type TurnSpending } from '../../turn/turn-usage.js';
 import { writtenNamespaces } from '../../turn/written-namespaces.js';
+import { awaitedBy, toAwaited } from '../embedded/awaited.js';
 import { ALL_LANES } from '../embedded/lane.js';
+import { readableList, readAll } from '../corrupt-records.js';
+import { selectionOf } from '../turn-selection.js';
 import { type RedisDatabase } from './redis-database.js';
 import { appendArgs, documentId, documentOf } from './redis-documents.js';
 import {
@@ -33,7 +38,6 @@ import {
   messageText,
   sessionOf,
   signalsOf,
-  stepField,
   stepsOf,
   touched,
   versionOf,
@@ -58,6 +62,7 @@ import { ACCEPT } from './scripts/turn-accept.js';
 import {
   CANCEL,
   DUE,
+  DUE_OR_OFFERED,
   GET_TURN,
   LIST_TURNS,
   PURGE_SETTLED,
@@ -66,7 +71,7 @@ import {
   TURN_STEPS,
 } from './scripts/turn-change.js';
 import { CLAIM } from './scripts/turn-claim.js';
-import { RELEASE, RENEW, RETRY, SAVE_STEP, WAIT } from './scripts/turn-hold.js';
+import { AWAITED, RELEASE, RENEW, RETRY, SAVE_AWAITED, SAVE_STEP, WAIT } from './scripts/turn-hold.js';
 import { type Script } from './scripts/script.js';
 import { SETTLE } from './scripts/turn-settle.js';
 
@@ -143,8 +148,16 @@ export class RedisTurns implements TurnLedger {
   }
 
   async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
-    const [claimed] = await this.db.run<[StoredClaim | null]>(CLAIM, sessionId, ...claimArgs(sessionId, request));
-    return claimed && this.claimed(claimed);
+    const [claimed, lost, isSuspect] = await this.db.run<
+      [claimed: StoredClaim | null, lost: readonly [turn: Fields, holder: string] | null, isSuspect: number]
+    >(CLAIM, sessionId, ...claimArgs(sessionId, request));
+    const given = claimed && this.claimed(claimed);
+    if (lost) {
+      const turn = turnOf(lost[0]);
+      request.onNotice?.({ type: 'lost', turn: given?.turn.id === turn.id ? given.turn : turn, holder: lost[1] });
+    }
+    if (isSuspect === 1) request.onNotice?.({ type: 'suspect' });
+    return given;
   }
 
   async renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
@@ -153,7 +166,7 @@ export class RedisTurns implements TurnLedger {
   }
 
   async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
-    const { status, error, messages, checkpoint, keepCheckpoints, stateChanges = [] } = settlement;
+    const { status, error, usage, messages, checkpoint, keepCheckpoints, sessionTtlMs, stateChanges = [] } = settlement;
     const text = checkpoint ? checkpointText(checkpoint) : '';
     const outcome = outcomeText(settlement);
     const known = this.held.get(hold);
@@ -173,6 +186,8 @@ export class RedisTurns implements TurnLedger {
       ...claimArgs(hold.sessionId, next),
       known ? '1' : '',
       known?.session ? versionOf(known.session) : '',
+      sessionTtlMs ?? '',
+      JSON.stringify(usage) ?? '',
       stateChanges.length,
       ...stateChanges.flatMap(({ name, append }) => appendArgs({ ...name, sessionId: hold.sessionId }, append)),
       ...messages.map(messageText),
@@ -194,27 +209,40 @@ export class RedisTurns implements TurnLedger {
     };
   }
 
-  retry(hold: TurnHold, { error, delayMs }: TurnFailure): Promise<Turn> {
-    return this.change(RETRY, ...holdArgs(hold), JSON.stringify(error), delayMs);
+  retry(hold: TurnHold, { error, delayMs, spending }: TurnFailure): Promise<Turn> {
+    const args = [JSON.stringify(error), delayMs, ...spendingArgs(hold, spending)];
+    return this.change(RETRY, ...holdArgs(hold), ...args);
   }
 
-  release(hold: TurnHold, delayMs: number): Promise<Turn> {
-    return this.change(RELEASE, ...holdArgs(hold), delayMs);
+  release(hold: TurnHold, delayMs: number, spending?: TurnSpending): Promise<Turn> {
+    return this.change(RELEASE, ...holdArgs(hold), delayMs, ...spendingArgs(hold, spending));
   }
 
   async wait(
     hold: TurnHold,
-    { signal, step, timeoutMs }: TurnWait,
+    { signal, step, timeoutMs, spending }: TurnWait,
   ): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
     const [turn, payload] = await this.db.run<[turn: Fields, payload?: string]>(
       WAIT,
       ...holdArgs(hold),
       signal,
-      stepField(step),
+      stepText(step),
       timeoutMs ?? '',
+      ...spendingArgs(hold, spending),
     );
     if (payload === undefined) return { turn: turnOf(turn) };
     return { turn: turnOf(turn), received: { payload: JSON.parse(payload) as JsonValue } };
+  }
+
+  async saveAwaited(hold: TurnHold, turns: readonly AwaitedTurn[]): Promise<void> {
+    await this.db.run(SAVE_AWAITED, ...holdArgs(hold), toAwaited(hold, turns));
+  }
+
+  async awaited(sessionId: string): Promise<readonly AwaitedTurn[]> {
+    const [[leaseUntil, head, fence, awaited]] = await this.db.run<
+      [[leaseUntil: string | null, head: string | null, fence: string | null, awaited: string | null]]
+    >(AWAITED, sessionId);
+    return awaitedBy({ awaited, fence: Number(fence), runningTurn: leaseUntil === null ? null : head });
   }
 
   async signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn> {
@@ -234,9 +262,13 @@ export class RedisTurns implements TurnLedger {
     return { turn, ring: ring === 1 };
   }
 
-  async saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep> {
-    const args = [...holdArgs(hold), stepField(step), JSON.stringify(step.value)];
-    const [value] = await this.db.run<[value: string]>(SAVE_STEP, ...args);
+  async saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
+    const texts = [step, ...(before ? [before] : [])].flatMap((each) => [stepText(each), JSON.stringify(each.value)]);
+    // Few steps come with more than themselves.
+    const more = spending ? [...(before ? [] : ['', '']), ...spendingArgs(hold, spending)] : [];
+    const [value] = await this.db.run<[value: string]>(SAVE_STEP, ...holdArgs(hold), ...texts, ...more);
+    const known = spending && this.held.get(hold);
+    if (known) this.held.set(hold, { ...known, turn: { ...known.turn, spent: JSON.stringify(spending.usage) } });
     return { ...step, value: JSON.parse(value) as JsonValue };
   }
 
@@ -245,11 +277,15 @@ export class RedisTurns implements TurnLedger {
     return turn && turnOf(turn);
   }
 
-  async list({ sessionId, status, after = 0, limit = 50 }: TurnQuery): Promise<Turn[]> {
-    const statuses = status === undefined ? [] : typeof status === 'string' ? [status] : status;
-    if (status !== undefined && statuses.length === 0) return [];
-    const [turns] = await this.db.run<[Fields[]]>(LIST_TURNS, sessionId, after, limit, ...statuses);
-    return turns.map(turnOf);
+  async list({ limit = 50, ...query }: TurnQuery): Promise<Turn[]> {
+    const { sessionId, statuses, isOpen, isLatestFirst, after } = selectionOf(query);
+    if (statuses?.length === 0) return [];
+    return readableList(limit, async (most) => {
+      const order = isLatestFirst ? 'desc' : 'asc';
+      const args = [sessionId, after, most, order, isOpen ? 1 : 0, ...(statuses ?? [])];
+      const [turns] = await this.db.run<[Fields[]]>(LIST_TURNS, ...args);
+      return readAll(turns, turnOf);
+    });
   }
 
   async steps(turnId: string): Promise<StoredStep[]> {
@@ -284,8 +320,8 @@ export class RedisTurns implements TurnLedger {
     return { mode, lanes: views.map(laneOf) };
   }
 
-  async due(limit: number): Promise<string[]> {
-    const [sessionIds] = await this.db.run<[string[]]>(DUE, limit);
+  async due(limit: number, includeOffered = false): Promise<string[]> {
+    const [sessionIds] = await this.db.run<[string[]]>(includeOffered ? DUE_OR_OFFERED : DUE, limit);
     return sessionIds;
   }
 
@@ -329,10 +365,24 @@ function holdArgs({ sessionId, turnId, fence }: TurnHold): [string, string, numb
   return [sessionId, turnId, fence];
 }
 
+/** As record_spending of scripts/turn-hold.ts takes it. */
+function spendingArgs({ sessionId }: TurnHold, spending: TurnSpending | undefined): (string | number)[] {
+  if (!spending) return [];
+  const { usage, change } = spending;
+  if (!change) return [JSON.stringify(usage)];
+  const { name, append } = change;
+  return [JSON.stringify(usage), JSON.stringify([name.namespace]), ...appendArgs({ ...name, sessionId }, append)];
+}
+
 /** As claim_from of scripts/turn-claim.ts takes it. */
 function claimArgs(sessionId: string, request: ClaimRequest | undefined): (string | number)[] {
   if (!request) return ['', '', '', ''];
-  return [request.holder, request.leaseMs, request.maxAttempts, needsText(sessionId, request)];
+  return [request.holder, request.leaseMs, lossesText(request), needsText(sessionId, request)];
+}
+
+/** In one argument, because few claims find a lost turn: the limit, the first and the longest pause, `s` to take suspects. */
+function lossesText({ maxLost, lossPauseMs = 0, maxLossPauseMs = lossPauseMs, suspects }: ClaimRequest): string {
+  return `${maxLost} ${lossPauseMs} ${maxLossPauseMs}${suspects ? ' s' : ''}`;
 }
 
 /** By orchestrator, as JSON: how many messages, and which documents by their ids; '' for nothing at all. */

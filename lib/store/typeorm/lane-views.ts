@@ -8,7 +8,7 @@ function viewOf(sessionIds: string, isOpen: string): string {
   return `
     SELECT page.session_id AS sessionId, lane.mode AS mode, COALESCE(lane.depth, 0) AS depth, lane.holder AS holder,
       lane.lease_until AS leaseUntil, head.id AS turnId, head.orchestrator AS orchestrator, head.status AS status,
-      head.failures AS failures, head.cancel_mode AS cancelMode, head.wait_signal AS waitSignal,
+      head.failures AS failures, head.lost AS lost, head.cancel_mode AS cancelMode, head.wait_signal AS waitSignal,
       head.wait_until AS waitUntil, head.accepted_at AS acceptedAt, head.started_at AS startedAt, head.due_at AS dueAt,
       (
         SELECT behind.accepted_at FROM {turn} AS behind

@@ -47,7 +47,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(await load(checkpoint())).toBeNull();
     });
 
-    it('BOT-25 keeps what was taken back, and what the documents of the session were', async () => {
+    it('BOT-25 FIX-17 keeps what was taken back, the documents of the session and the intents', async () => {
       const name = { namespace: 'notes', scope: '', key: 'a' };
       const value = { list: ['NUL \u0000, lone \ud83d surrogate', { deep: [null, 1.5] }] };
       const both = checkpoint({
@@ -59,7 +59,8 @@ export function describeCheckpoints(context: ConformanceContext): void {
       });
       const undone = checkpoint({ undone: [] });
       const documents = checkpoint({ documents: [{ name, value: null }] });
-      for (const given of [both, undone, documents]) {
+      const intents = checkpoint({ intents: ['lookup', 'zwölf \ud83d'] });
+      for (const given of [both, undone, documents, intents]) {
         const saved = await append(given);
 
         expect(saved).toEqual({ ...given, savedAt: saved.savedAt });

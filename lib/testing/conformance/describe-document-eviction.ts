@@ -130,7 +130,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       expect(await left(all)).toEqual([0]);
 
       await state.append(all[1], appendOf(context, [1], { initial: 'anew' }));
-      expect(await state.get(all[1])).toMatchObject({ value: 'anew', version: 1 });
+      expect(await state.get(all[1])).toMatchObject({ value: 'anew', batches: [{ entries: [1] }] });
       expect(await state.evictIdle(namespace, 2, PLENTY)).toBe(0);
     });
 

@@ -81,10 +81,10 @@ export function describeLaneControl(context: ConformanceContext): void {
       await lane.queue('poison');
       await lane.lapse();
       await lane.control('paused');
-      for (let ask = 0; ask < 3; ask += 1) expect(await lane.claim({ maxAttempts: 2 })).toBeNull();
+      for (let ask = 0; ask < 3; ask += 1) expect(await lane.claim({ maxLost: 2 })).toBeNull();
       await lane.control('open');
 
-      expect((await lane.take({ maxAttempts: 2 })).turn.failures).toBe(1);
+      expect((await lane.take({ maxLost: 2 })).turn.lost).toBe(1);
     });
 
     it('TRN-11 takes a signal, keeps what was said, and goes on with it', async () => {

@@ -34,7 +34,7 @@ export function describeLaneQueries(context: ConformanceContext): void {
       mode: 'open',
       queued: 3,
       queuedSince: first.acceptedAt,
-      head: { id: first.id, orchestrator: DESK, status: 'queued', failures: 0, acceptedAt: first.acceptedAt },
+      head: { id: first.id, orchestrator: DESK, status: 'queued', failures: 0, lost: 0, acceptedAt: first.acceptedAt },
     });
 
     const { hold } = await lane.take();
@@ -51,7 +51,7 @@ export function describeLaneQueries(context: ConformanceContext): void {
     await lane.queue('first');
     const { turn } = await lane.take({ holder: 'host-7-abc/42', leaseMs: LONG_MS });
     const { acceptedAt, startedAt = '' } = turn;
-    const running = { id: turn.id, orchestrator: DESK, status: 'running', failures: 0, acceptedAt, startedAt };
+    const running = { id: turn.id, orchestrator: DESK, status: 'running', failures: 0, lost: 0, acceptedAt, startedAt };
     const head = (await view()).head;
     expect(head).toEqual({ ...running, worker: 'host-7-abc', leaseUntil: expect.any(String) as string });
     expect(leaseMs(head)).toBeGreaterThanOrEqual(LONG_MS);
@@ -60,7 +60,7 @@ export function describeLaneQueries(context: ConformanceContext): void {
     await other.queue('first');
     await other.lapse();
     const lapsed = (await view(other)).head;
-    expect(lapsed).toMatchObject({ status: 'running', failures: 0 });
+    expect(lapsed).toMatchObject({ status: 'running', lost: 0 });
     expect((lapsed?.leaseUntil ?? '') < (await storeTime())).toBe(true);
   });
 
@@ -119,7 +119,7 @@ export function describeLaneQueries(context: ConformanceContext): void {
     await lane.queue('poison');
     await lane.lapse();
     expect(await listed()).toBe(true);
-    expect(await lane.claim({ maxAttempts: 1 })).toBeNull();
+    expect(await lane.claim({ maxLost: 1 })).toBeNull();
     expect(await listed()).toBe(false);
 
     const last = await lane.run('last');

@@ -17,7 +17,7 @@ export function describeRecords(context: ConformanceContext): void {
     it('NST-25 gives the steps and signals of a turn, and of no other', async () => {
       const { turns } = context.adapter;
       const { hold, turn } = await lane.run('first');
-      const odd = { iteration: 2, intent: 'ánn', name: '__proto__', occurrence: 1, value: { text: 'ü\u0000', n: [1] } };
+      const odd = { ...lane.step('__proto__', { text: 'ü\u0000', n: [1] }), iteration: 2, intent: 'ánn', key: 'ключ' };
       await turns.saveStep(hold, lane.step('look up', null));
       await turns.saveStep(hold, odd);
       await turns.signal(turn.id, 'approval', { granted: true });

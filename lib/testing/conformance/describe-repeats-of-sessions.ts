@@ -81,7 +81,7 @@ export function describeRepeatsOfSessions(context: ConformanceContext): void {
 
   repeat('SES-15 update', async (userId) => {
     const session = await create(context, { userId, attachedSurfaces: ['web'] });
-    const patch = { state: 'suspended', attachedSurfaces: ['phone'], version: 7 } as const;
+    const patch = { state: 'suspended', attachedSurfaces: ['phone'], version: 7 } satisfies Partial<Session>;
     return { send: (client) => atomic(client).update(session.id, patch), again: (first) => first };
   });
 

@@ -1,4 +1,5 @@
 import { type ClaimedTurn, type TurnSettlement } from '../../turn/turn.store.js';
+import { type StoredStep } from '../../turn/turn-step.js';
 import { type CancelMode, WHEN_BUSY } from '../../turn/turn.js';
 import { type Call, itMayBeSentTwice, Refused } from './sent-twice.js';
 import { DESK, LONG_MS, NOTES, TestLane, WAYS_BACK } from './test-lane.js';
@@ -110,6 +111,12 @@ export function describeRepeatsOfTurns(context: ConformanceContext): void {
     const { hold } = await lane.run('first');
     await lane.adapter.turns.cancel(hold.turnId, 'interrupt');
     return { send: ({ turns }) => turns.renew(hold, LONG_MS), again: same };
+  });
+
+  repeat('FIX-04 saveAwaited', async (lane) => {
+    const { hold } = await lane.run('first');
+    const awaited = [{ sessionId: 'child', turnId: 'child-turn' }];
+    return { send: ({ turns }) => turns.saveAwaited(hold, awaited), again: same };
   });
 
   repeat('TRN-01 settle', async (lane) => {
@@ -247,6 +254,13 @@ export function describeRepeatsOfTurns(context: ConformanceContext): void {
     return { send: ({ turns }) => turns.saveStep(hold, step), again: same, look };
   });
 
+  repeat('FIX-08 saveStep with what the step rests on', async (lane) => {
+    const { hold, look } = await runningWithSteps(lane);
+    const decision: StoredStep = { ...lane.step('decision', ['answer']), kind: 'route' };
+    const step = lane.step('charge', { id: 1 });
+    return { send: ({ turns }) => turns.saveStep(hold, step, decision), again: same, look };
+  });
+
   it('TRN-03 what a worker sends again late, after the turn was given to another, changes nothing', async () => {
     const lane = await TestLane.open(context);
     const { hold } = await lane.run('first');
@@ -271,8 +285,8 @@ function accepting(lane: TestLane, whenBusy: (typeof WHEN_BUSY)[number]) {
   return call;
 }
 
-function claiming(lane: TestLane, maxAttempts = 100) {
-  const request = lane.claimRequest({ maxAttempts, windows: { [DESK]: 10 }, documents: { [DESK]: [NOTES] } });
+function claiming(lane: TestLane, maxLost = 100) {
+  const request = lane.claimRequest({ maxLost, windows: { [DESK]: 10 }, documents: { [DESK]: [NOTES] } });
   const call: Pick<Call<ClaimedTurn | null>, 'send' | 'again'> = {
     send: ({ turns }) => turns.claim(lane.sessionId, request),
     again: same,

@@ -13,12 +13,13 @@ export function describeSessionContents(context: ConformanceContext): void {
 function describeSurfaces(context: ConformanceContext): void {
   const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
 
-  const atMostTwo: SurfaceRules = { ...RULES, maxSurfaces: 2 };
+  const atMostTwo: SurfaceRules = { ...RULES, maxSurfaces: 2, onLimit: 'reject' };
   const unchanged = (session: Session): SurfaceChange => ({
     session,
     previousState: 'created',
     changed: false,
     movedFrom: [],
+    detached: [],
   });
 
   it('SES-06 keeps surfaces as an ordered set and leaves the activity time alone', async () => {
@@ -36,6 +37,7 @@ function describeSurfaces(context: ConformanceContext): void {
       previousState: 'created',
       changed: true,
       movedFrom: [],
+      detached: [],
     });
     expect(await stored(before.id)).toEqual(after.session);
   });
@@ -80,6 +82,44 @@ function describeSurfaces(context: ConformanceContext): void {
     expect(await stored(before.id)).toEqual(before);
   });
 
+  it('FIX-45 detaches the surfaces that were attached first from a session at its limit', async () => {
+    const { sessions } = context;
+    const before = await create(context, { attachedSurfaces: ['a', 'b', 'c', 'd'] });
+    const attach = (surface: string, maxSurfaces: number): Promise<SurfaceChange> =>
+      sessions.attachSurface(before.id, surface, { ...RULES, maxSurfaces, onLimit: 'detach' });
+
+    expect(await attach('b', 2)).toEqual(unchanged(before));
+    expect(await attach('e', 4)).toEqual({
+      session: { ...before, attachedSurfaces: ['b', 'c', 'd', 'e'], version: 2 },
+      previousState: 'created',
+      changed: true,
+      movedFrom: [],
+      detached: ['a'],
+    });
+    // The limit was lowered.
+    expect(await attach('f', 2)).toMatchObject({
+      session: { attachedSurfaces: ['e', 'f'], version: 3 },
+      detached: ['b', 'c', 'd'],
+    });
+    expect(await attach('g', 1)).toMatchObject({ session: { attachedSurfaces: ['g'] }, detached: ['e', 'f'] });
+    expect(await sessions.fetchMany({ userId: before.userId, surfaceId: 'f' })).toEqual([]);
+    expect(await sessions.fetchMany({ userId: before.userId, surfaceId: 'g' })).toHaveLength(1);
+  });
+
+  it('FIX-45 stays within the limit when many surfaces are attached at once', async () => {
+    const { id } = await create(context);
+    const surfaces = Array.from({ length: 20 }, (_, n) => `surface-${n}`);
+    const changes = await Promise.all(
+      surfaces.map((surface) => context.sessions.attachSurface(id, surface, { ...RULES, maxSurfaces: 5 })),
+    );
+    const held = (await stored(id))?.attachedSurfaces ?? [];
+
+    expect(held).toHaveLength(5);
+    // Each of the others was detached once.
+    const lost = changes.flatMap(({ detached }) => detached);
+    expect([...lost, ...held].sort()).toEqual(surfaces.sort());
+  });
+
   it('SES-06 tells surfaces apart by every character', async () => {
     const { id } = await create(context);
     for (const name of HOSTILE_NAMES)
@@ -120,7 +160,7 @@ function describeMetadata(context: ConformanceContext): void {
     for (const before of sessions) {
       const after = await context.sessions.mergeMetadata(before.id, { note: before.state }, PLENTY);
       expect(after).toEqual({
-        session: { ...before, metadata: { note: before.state }, version: before.version + 1 },
+        session: { ...before, metadata: { note: before.state }, version: (before.version ?? 0) + 1 },
         previousState: before.state,
         changed: true,
       });

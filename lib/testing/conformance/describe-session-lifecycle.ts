@@ -44,9 +44,10 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     const versions: number[] = [1];
     const after = async (change: Promise<SessionChange>): Promise<void> => {
       const { session, changed } = await change;
-      expect((await stored(id))?.version).toBe(session.version);
-      expect(changed).toBe(session.version > versions[versions.length - 1]);
-      versions.push(session.version);
+      const { version = 0 } = session;
+      expect((await stored(id))?.version).toBe(version);
+      expect(changed).toBe(version > versions[versions.length - 1]);
+      versions.push(version);
     };
 
     await after(sessions.attachSurface(id, 'web', RULES));
@@ -157,6 +158,31 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect(await stored(id)).toEqual(session);
   });
 
+  it('FIX-44 resumes an active session that was idle for longer than its TTL', async () => {
+    const before = await insertIdle(context, HOUR);
+    const { session: awake } = await context.sessions.touch((await insertIdle(context, HOUR)).id, { ttlMs: 2 * HOUR });
+    const { session, previousState, changed } = await context.sessions.touch(before.id, { ttlMs: HOUR - 1 });
+
+    expect(awake.stateChangedAt).not.toBe(awake.lastActivityAt);
+    expect({ previousState, changed }).toEqual({ previousState: 'suspended', changed: true });
+    expect(session).toEqual({
+      ...before,
+      lastActivityAt: session.lastActivityAt,
+      stateChangedAt: session.lastActivityAt,
+      version: (before.version ?? 0) + 1,
+    });
+    expect(await context.sessions.fetchById(before.id)).toEqual(session);
+    expect(await context.sessions.touch(before.id, { ttlMs: HOUR })).toMatchObject({ previousState: 'active' });
+    expect(await context.sessions.fetchMany({ userId: before.userId, state: 'active' })).toHaveLength(1);
+    expect(await context.sessions.count({ userId: before.userId, state: 'suspended' })).toBe(0);
+  });
+
+  it('FIX-44 does not take a session that was never used for a suspended one', async () => {
+    const { id } = await insertIdle(context, HOUR, { state: 'created' });
+
+    expect(await context.sessions.touch(id, { ttlMs: 1 })).toMatchObject({ previousState: 'created' });
+  });
+
   it('SES-05 SES-14 refuses to touch an expired session and changes nothing', async () => {
     const { id } = await createActive(context);
     const { session: expired } = await context.sessions.expire(id);
@@ -181,7 +207,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
         ...before,
         state: 'expired',
         stateChangedAt: after.stateChangedAt,
-        version: before.version + 1,
+        version: (before.version ?? 0) + 1,
       });
       expect((after.stateChangedAt ?? '') > before.lastActivityAt).toBe(true);
       expect(await stored(before.id)).toEqual(after);

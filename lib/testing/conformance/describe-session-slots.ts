@@ -1,7 +1,7 @@
 import { SurfaceConflictError, SurfaceLimitError } from '../../session/session.errors.js';
 import { type NewSession, type Session, type SurfacePolicy, type SurfaceRules } from '../../session/session.js';
 import { type CreatedSession } from '../../session/session.store.js';
-import { draft, idsOf, RULES, TICK } from './session-fixtures.js';
+import { draft, HOUR, idsOf, insertIdle, RULES, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 const CONCURRENT = 20;
@@ -40,7 +40,11 @@ export function describeSessionSlots(context: ConformanceContext): void {
 
   async function expectMoved(held: readonly Session[], movedFrom: readonly Session[]): Promise<void> {
     const byId = (a: Session, b: Session): number => (a.id < b.id ? -1 : 1);
-    const without = held.map((session) => ({ ...session, attachedSurfaces: ['slack'], version: session.version + 1 }));
+    const without = held.map((session) => ({
+      ...session,
+      attachedSurfaces: ['slack'],
+      version: (session.version ?? 0) + 1,
+    }));
     expect([...movedFrom].sort(byId)).toEqual(without.sort(byId));
     for (const session of without) expect(await stored(session.id)).toEqual(session);
   }
@@ -55,6 +59,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
       session: { ...before, attachedSurfaces: ['web'], version: 2 },
       previousState: 'created',
       changed: true,
+      detached: [],
     });
     await expectMoved(held, movedFrom);
     for (const session of others) expect(await stored(session.id)).toEqual(session);
@@ -96,7 +101,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     const { session: ended } = await create({ userId });
     await context.sessions.expire(ended.id);
     const attach = (id: string): Promise<unknown> =>
-      context.sessions.attachSurface(id, 'web', { policy: 'move', maxSurfaces: 1 });
+      context.sessions.attachSurface(id, 'web', { policy: 'move', maxSurfaces: 1, onLimit: 'reject' });
 
     await expect(attach(full.id)).rejects.toBeInstanceOf(SurfaceLimitError);
     await expect(attach(ended.id)).rejects.toMatchObject({ code: 'SESSION_STATE' });
@@ -135,6 +140,95 @@ export function describeSessionSlots(context: ConformanceContext): void {
     await context.sessions.expire(second.id);
     const { changed, movedFrom } = await context.sessions.attachSurface(first.session.id, 'web', by('reject'));
     expect({ changed, movedFrom }).toEqual({ changed: true, movedFrom: [] });
+  });
+
+  describe.each([
+    ['is past its lifetime', 'active', { maxMs: MINUTE }],
+    ['was suspended and idle for too long', 'suspended', { ttlMs: HOUR * 9, idleMs: MINUTE }],
+    ['was never used', 'created', { ttlMs: HOUR * 9, idleMs: MINUTE }],
+    ['was active and idle for longer than its TTL', 'active', { ttlMs: MINUTE, idleMs: MINUTE }],
+  ] as const)('FIX-44 reject: a session that %s', (_, state, lifetime) => {
+    const rules: SurfaceRules = { ...by('reject'), lifetime };
+    const old = async (): Promise<Session> => {
+      const attachedSurfaces = ['slack', 'web'];
+      return insertIdle(context, HOUR, { userId: context.id(), state, attachedSurfaces });
+    };
+    const lost = ({ version = 0, ...session }: Session): Session => ({
+      ...session,
+      attachedSurfaces: ['slack'],
+      version: version + 1,
+    });
+
+    it('FIX-44 loses its surface to a session that is created', async () => {
+      const holder = await old();
+      const given = draft(context, { userId: holder.userId, attachedSurfaces: ['web'] });
+      const { movedFrom } = await context.sessions.create(given, rules);
+
+      expect(movedFrom).toEqual([lost(holder)]);
+      expect(await stored(holder.id)).toEqual(lost(holder));
+      expect(await holders(holder.userId)).toMatchObject([{ id: given.id }]);
+    });
+
+    it('FIX-44 loses its surface to a session that is created or adopted', async () => {
+      const holder = await old();
+      const given = draft(context, { userId: holder.userId, attachedSurfaces: ['web'] });
+      const created = await context.sessions.createOrAdopt(given, rules, MINUTE);
+
+      expect(created).toMatchObject({ created: true, session: { id: given.id } });
+      expect(created.movedFrom).toEqual([lost(holder)]);
+    });
+
+    it('FIX-44 loses its surface to a session that attaches it', async () => {
+      const holder = await old();
+      const { session: other } = await create({ userId: holder.userId });
+      const { movedFrom, session } = await context.sessions.attachSurface(other.id, 'web', rules);
+
+      expect(session.attachedSurfaces).toEqual(['web']);
+      expect(movedFrom).toEqual([lost(holder)]);
+      expect(await stored(holder.id)).toEqual(lost(holder));
+    });
+
+    it('FIX-44 keeps its surface within longer limits', async () => {
+      const holder = await old();
+      const given = draft(context, { userId: holder.userId, attachedSurfaces: ['web'] });
+      for (const longer of [{ ttlMs: MINUTE }, { ttlMs: 1, idleMs: HOUR * 2, maxMs: HOUR * 2 }]) {
+        const call = context.sessions.create(given, { ...by('reject'), lifetime: longer });
+        await expect(call).rejects.toBeInstanceOf(SurfaceConflictError);
+      }
+      expect(await stored(holder.id)).toEqual(holder);
+    });
+  });
+
+  it('FIX-44 keeps the surface of an active session until its TTL has passed', async () => {
+    const holder = await insertIdle(context, HOUR, { userId: context.id(), attachedSurfaces: ['web'] });
+    const given = draft(context, { userId: holder.userId, attachedSurfaces: ['web'] });
+    const rules: SurfaceRules = { ...by('reject'), lifetime: { ttlMs: 2 * HOUR, idleMs: MINUTE } };
+
+    await expect(context.sessions.create(given, rules)).rejects.toMatchObject({ heldBy: holder.id });
+  });
+
+  it('FIX-44 attaches no surface to a session past its lifetime', async () => {
+    const old = await insertIdle(context, HOUR, { userId: context.id(), attachedSurfaces: ['web'] });
+    for (const surface of ['web', 'slack']) {
+      const call = context.sessions.attachSurface(old.id, surface, { ...RULES, lifetime: { maxMs: MINUTE } });
+      await expect(call).rejects.toMatchObject({ code: 'SESSION_STATE', currentState: 'expired' });
+    }
+    expect(await stored(old.id)).toEqual(old);
+  });
+
+  it('FIX-44 leaves one holder when an idle session is touched while others take its surface', async () => {
+    const holder = await insertIdle(context, HOUR, { userId: context.id(), attachedSurfaces: ['web'] });
+    const rules: SurfaceRules = { ...by('reject'), lifetime: { ttlMs: MINUTE, idleMs: MINUTE } };
+    await Promise.all([
+      ...Array.from({ length: 5 }, () => context.sessions.touch(holder.id, { ttlMs: MINUTE })),
+      ...Array.from({ length: 5 }, () =>
+        context.sessions
+          .create(draft(context, { userId: holder.userId, attachedSurfaces: ['web'] }), rules)
+          .catch((error: unknown) => expect(error).toBeInstanceOf(SurfaceConflictError)),
+      ),
+    ]);
+
+    expect(await holders(holder.userId)).toHaveLength(1);
   });
 
   it('SES-07 share: lets several sessions have a surface', async () => {

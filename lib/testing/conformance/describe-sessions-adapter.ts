@@ -4,6 +4,8 @@ import { describeConversations } from './describe-conversations.js';
 import { describeDocumentAppends } from './describe-document-appends.js';
 import { describeDocumentEviction } from './describe-document-eviction.js';
 import { describeDocumentLists } from './describe-document-lists.js';
+import { describeDocumentOwners } from './describe-document-owners.js';
+import { describeDocumentVersions } from './describe-document-versions.js';
 import { describeDocuments } from './describe-documents.js';
 import { describeHints } from './describe-hints.js';
 import { describeHostileNames } from './describe-hostile-names.js';
@@ -57,6 +59,8 @@ export function describeSessionsAdapter(
     describeDocumentAppends(context);
     describeDocumentEviction(context);
     describeDocumentLists(context);
+    describeDocumentVersions(context);
+    describeDocumentOwners(context);
     describeStateResets(context);
     describeLeases(context);
     describeTurns(context);

@@ -260,7 +260,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
         'lapsed for the last time',
         async () => {
           await lane.elapse(SHORT_MS);
-          await lane.claim({ maxAttempts: 1 });
+          await lane.claim({ maxLost: 1 });
         },
       ],
     ])('TRN-31 deletes the events of a turn that %s, and the turn stays', async (_, end) => {

@@ -28,6 +28,7 @@ export function describeTurnsAccept(context: ConformanceContext): void {
       attributes: { channel: 'web' },
       status: 'queued',
       failures: 0,
+      lost: 0,
     });
     expect(turn.acceptedAt > before).toBe(true);
     expect(turn).not.toHaveProperty('startedAt');
@@ -165,6 +166,15 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     expect(await texts({ status: 'queued', after: 3, limit: 1 })).toEqual(['fourth']);
     expect(await texts({ after: 4 })).toEqual(['fifth']);
     expect(await texts({ limit: 0 })).toEqual([]);
+
+    const order = 'desc';
+    expect(await texts({ order })).toEqual(['fifth', 'fourth', 'third', 'second', 'first']);
+    expect(await texts({ order, limit: 2 })).toEqual(['fifth', 'fourth']);
+    expect(await texts({ order, after: 4, limit: 2 })).toEqual(['third', 'second']);
+    expect(await texts({ order, status: ['running', 'queued'], after: 4 })).toEqual(['third', 'second']);
+    expect(await texts({ order, status: ['awaiting-input', 'running'], limit: 1 })).toEqual(['second']);
+    expect(await texts({ order, status: 'queued', after: 2 })).toEqual([]);
+    expect(await texts({ order, after: 1 })).toEqual([]);
     expect(await context.adapter.turns.list({ sessionId: context.id() })).toEqual([]);
     expect(await context.adapter.turns.get(context.id())).toBeNull();
   });
@@ -207,6 +217,6 @@ const WAYS_OUT: Record<string, (lane: TestLane) => Promise<void>> = {
   'lost its workers': async (lane) => {
     await lane.queue('first');
     await lane.lapse();
-    await lane.claim({ maxAttempts: 1 });
+    await lane.claim({ maxLost: 1 });
   },
 };

@@ -23,6 +23,23 @@ export function describeTurnsCancel(context: ConformanceContext): void {
     expect(await lane.get(second.id)).toEqual(turn);
   });
 
+  it('FIX-46 TRN-06 keeps no message of an interrupted turn that was accepted unlogged', async () => {
+    const request = { input: { text: 'unlogged' }, unlogged: true };
+    const waiting = await lane.queue('', { request });
+    await lane.adapter.turns.wait((await lane.take()).hold, { signal: 'go', step: lane.step('go', null) });
+    await lane.adapter.turns.cancel(waiting.id, 'interrupt');
+    const replaced = await lane.queue('', { request });
+    await lane.lapse();
+    await lane.queue('logged', { whenBusy: 'replace' });
+    const { hold } = await lane.take();
+    await lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', null) });
+    await lane.adapter.turns.cancel(hold.turnId, 'interrupt');
+
+    expect((await lane.get(waiting.id))?.request).toEqual(request);
+    expect(await lane.get(replaced.id)).toMatchObject({ status: 'cancelled' });
+    expect(await lane.messages()).toMatchObject([{ content: 'logged' }]);
+  });
+
   it('TRN-09 leaves the order of the others', async () => {
     await lane.queue('first');
     const second = await lane.queue('second');

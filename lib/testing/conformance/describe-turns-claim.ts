@@ -1,3 +1,5 @@
+import { TurnFencedError } from '../../turn/turn.errors.js';
+import { stepId, type StoredStep } from '../../turn/turn-step.js';
 import { DESK, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
@@ -47,7 +49,7 @@ export function describeTurnsClaim(context: ConformanceContext): void {
   it('BOT-30 stores the result of a step once, and gives it to the next attempt', async () => {
     const { hold } = await lane.run('first');
     const charge = lane.step('charge', { id: 1 });
-    const again = { ...lane.step('charge', 'second place'), occurrence: 1 };
+    const again = { ...lane.step('charge', 'second call'), key: 1 };
     const elsewhere = { ...lane.step('charge', null), iteration: 1, intent: 'other' };
     for (const step of [charge, again, elsewhere]) {
       expect(await lane.adapter.turns.saveStep(hold, step)).toEqual(step);
@@ -58,6 +60,45 @@ export function describeTurnsClaim(context: ConformanceContext): void {
     const { steps } = await lane.take();
     expect(steps).toHaveLength(3);
     expect(steps).toEqual(expect.arrayContaining([charge, again, elsewhere]));
+  });
+
+  it('FIX-01 FIX-02 tells steps apart by every part of their key', async () => {
+    const { hold } = await lane.run('first');
+    const charge = lane.step('charge', 'numbered');
+    const parent = stepId(charge);
+    const steps: StoredStep[] = [
+      charge,
+      { ...charge, key: '0', value: 'with a key that looks like a number' },
+      { ...charge, key: 'order 1', value: 'order 1' },
+      { ...charge, parent, value: 'inside the first' },
+      { ...charge, parent: stepId({ ...charge, key: 1 }), value: 'inside the second' },
+      ...(['tool', 'wait', 'timeout', 'route', 'iteration'] as const).map((kind) => ({ ...charge, kind, value: kind })),
+    ];
+    for (const step of steps) expect(await lane.adapter.turns.saveStep(hold, step)).toEqual(step);
+    for (const step of steps) {
+      expect(await lane.adapter.turns.saveStep(hold, { ...step, value: 'another' })).toEqual(step);
+    }
+    const stored = await lane.adapter.turns.steps(hold.turnId);
+    expect(stored).toHaveLength(steps.length);
+    expect(stored).toEqual(expect.arrayContaining(steps));
+  });
+
+  it('FIX-08 stores what a step rests on in the same commit, once', async () => {
+    const { hold } = await lane.run('first');
+    const { turns } = lane.adapter;
+    const decision: StoredStep = { ...lane.step('decision', ['refund']), kind: 'route', intent: '' };
+    const charge = lane.step('charge', 1);
+    expect(await turns.saveStep(hold, charge, decision)).toEqual(charge);
+    expect(await turns.saveStep(hold, { ...charge, value: 2 }, { ...decision, value: ['other'] })).toEqual(charge);
+    await turns.release(hold, 0);
+    const { hold: next, steps } = await lane.take();
+    expect(steps).toHaveLength(2);
+    expect(steps).toEqual(expect.arrayContaining([decision, charge]));
+
+    await expect(turns.saveStep(hold, lane.step('late', 1), { ...decision, name: 'late' })).rejects.toThrow(
+      TurnFencedError,
+    );
+    expect(await turns.steps(next.turnId)).toHaveLength(2);
   });
 
   it('BOT-30 keeps the steps of a turn to itself', async () => {

@@ -68,7 +68,7 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     await lane.elapse(SHORT_MS);
 
     const later = await lane.take();
-    expect(later.turn).toMatchObject({ id: claimed.hold.turnId, failures: 1 });
+    expect(later.turn).toMatchObject({ id: claimed.hold.turnId, lost: 1 });
     expect(later.hold.fence).toBeGreaterThan(claimed.hold.fence);
     await expect(lane.settle(claimed.hold)).rejects.toMatchObject({ code: 'TURN_FENCED' });
   });
@@ -202,7 +202,7 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     const { hold } = (await takenFor(request)).claimed;
     await lane.elapse(SHORT_MS);
     expect((await turns.accept(request)).claimed).toBeUndefined();
-    expect(await lane.get(request.id)).toMatchObject({ failures: 0 });
+    expect(await lane.get(request.id)).toMatchObject({ lost: 0 });
 
     await turns.release(hold, 0);
     const again = await turns.accept(request);

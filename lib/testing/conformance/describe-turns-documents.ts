@@ -2,7 +2,16 @@ import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
 import { type StateAppend, type StateName } from '../../state/state.store.js';
 import { TurnFencedError } from '../../turn/turn.errors.js';
 import { type ClaimRequest } from '../../turn/turn.store.js';
-import { anyTime, appendOf, entriesOf, foldOf, listOf, written } from './document-fixtures.js';
+import {
+  anyVersion,
+  versionAfter,
+  anyTime,
+  appendOf,
+  entriesOf,
+  foldOf,
+  listOf,
+  written,
+} from './document-fixtures.js';
 import { HOSTILE_NAMES, HOUR, SHORT, TICK } from './session-fixtures.js';
 import { DESK, NOTES, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
@@ -25,14 +34,18 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
 
   it('ORC-30 a claim brings the documents that its orchestrator asks for, in the order asked', async () => {
     const { state } = context.adapter;
-    await state.set(at(PLAN), 'plan', { ttlMs: HOUR });
+    const made = await state.set(at(PLAN), 'plan', { ttlMs: HOUR });
     await state.append(at(PLAN), appendOf(context, ['step'], { ttlMs: HOUR }));
     await state.set(at(CART), 'cart');
     const missing = { ...PLAN, key: 'missing' };
 
     const { documents } = await lane.run('hello', { documents: { other: [missing], [DESK]: [CART, missing, PLAN] } });
     expect(documents).toEqual([await read(CART), null, await read(PLAN)]);
-    expect(documents[2]).toMatchObject({ value: 'plan', batches: [{ entries: ['step'] }], version: 2 });
+    expect(documents[2]).toMatchObject({
+      value: 'plan',
+      batches: [{ entries: ['step'] }],
+      version: versionAfter(made, 1),
+    });
   });
 
   it('ORC-30 a claim brings none to an orchestrator that asks for none', async () => {
@@ -47,7 +60,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     expect(await taken({ documents: {} })).toEqual([]);
     expect(await taken({ documents: { [DESK]: [] } })).toEqual([]);
     expect(await taken({ documents: { other: [PLAN] } })).toEqual([]);
-    expect(await taken(WANTED)).toEqual([written('plan', 1), null]);
+    expect(await taken(WANTED)).toEqual([written('plan'), null]);
   });
 
   it('ORC-30 a claim brings no document that expired, and none of another session', async () => {
@@ -92,7 +105,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     for (const name of HOSTILE_NAMES) {
       await lane.queue(name, { orchestrator: name });
       const claimed = await lane.take({ documents });
-      expect(claimed.documents).toEqual([written(name, 1)]);
+      expect(claimed.documents).toEqual([written(name)]);
       await lane.settle(claimed.hold);
     }
     for (const orchestrator of ['toString', 'constructor', '__proto__']) {
@@ -125,7 +138,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     expect(plan).toEqual({
       value: [1, 2],
       batches: [{ id: planned.id, at: turn.settledAt, entries: [3] }],
-      version: 3,
+      version: versionAfter(begun, 1),
       createdAt: anyTime(),
       accessedAt: turn.settledAt,
       expiresAt: anyTime(),
@@ -133,7 +146,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     expect(cart).toEqual({
       value: [],
       batches: [{ id: bought.id, at: turn.settledAt, entries: ['apple'] }],
-      version: 1,
+      version: anyVersion(),
       createdAt: turn.settledAt,
       accessedAt: turn.settledAt,
     });
@@ -243,7 +256,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
 
       const document = await read(PLAN);
       expect(listOf(document).toSorted()).toEqual([0, 1, 2, 3, 4]);
-      expect(document?.version).toBe(5);
+      expect(document?.batches).toHaveLength(5);
     }
   });
 
@@ -263,7 +276,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
       await lane.settle(claimed.hold, { stateChanges: [change(PLAN, append)] });
     }
     const plan = await read(PLAN);
-    expect(plan?.version).toBe(count);
+    expect(listOf(plan)).toEqual(Array.from({ length: count }, (_, n) => n));
     expect(plan?.batches).toHaveLength(1);
   });
 }

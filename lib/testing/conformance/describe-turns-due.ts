@@ -116,8 +116,41 @@ export function describeTurnsDue(context: ConformanceContext): void {
     expect(new Set(offered).size).toBe(offered.length);
   });
 
+  it('FIX-16 offers lanes that were put off, those that wait longest first', async () => {
+    const lanes: TestLane[] = [];
+    for (let n = 0; n < 3; n += 1) {
+      const next = await TestLane.open(context);
+      await next.queue('first');
+      await next.adapter.turns.release((await next.take()).hold, SHORT_MS);
+      await next.elapse(SHORT_MS);
+      await within(PATIENCE_MS, async () => (await whichAreDue(next)).length === 1);
+      lanes.unshift(next);
+    }
+    // The lane that waits longest is put off for longest.
+    const [, , longest] = lanes;
+    await within(PATIENCE_MS, async () => (await whichAreDue(longest)).length === 1);
+    const running = await TestLane.open(context);
+    await running.run('first');
+
+    expect(await offeredFirst(...lanes, running)).toEqual(lanes.reverse().map(({ sessionId }) => sessionId));
+  });
+
+  it('FIX-16 offers a lane that was given back at once before lanes that wait', async () => {
+    const waiting = await TestLane.open(context);
+    await waiting.queue('first');
+    await within(PATIENCE_MS, async () => (await whichAreDue(waiting)).length === 1);
+    await lane.adapter.turns.release((await lane.run('first')).hold, 0);
+    expect(await offeredFirst(lane, waiting)).toEqual([lane.sessionId, waiting.sessionId]);
+  });
+
   function due(limit: number): Promise<string[]> {
     return context.adapter.turns.due(limit);
+  }
+
+  /** @returns the ids of the sessions that the first look of a process offers, in order */
+  async function offeredFirst(...lanes: TestLane[]): Promise<string[]> {
+    const offered = await context.adapter.turns.due(10_000, true);
+    return offered.filter((id) => lanes.some(({ sessionId }) => sessionId === id));
   }
 
   async function isDue(): Promise<boolean> {

@@ -202,5 +202,7 @@ const writes = {
   release: (lane: TestLane, hold: TurnHold) => lane.adapter.turns.release(hold, LONG_MS),
   wait: (lane: TestLane, hold: TurnHold) =>
     lane.adapter.turns.wait(hold, { signal: 'late', step: lane.step('late', null) }),
+  saveAwaited: (lane: TestLane, hold: TurnHold) =>
+    lane.adapter.turns.saveAwaited(hold, [{ sessionId: 'late', turnId: 'late' }]),
   saveStep: (lane: TestLane, hold: TurnHold) => lane.adapter.turns.saveStep(hold, lane.step('late', 'too late')),
 } as const;

@@ -15,6 +15,22 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     lane = await TestLane.open(context);
   });
 
+  it('FIX-44 resumes a session that was idle for longer than its TTL', async () => {
+    const ttls = [undefined, LONG_MS, 5];
+    const previous: unknown[] = [];
+    for (const [index, sessionTtlMs] of ttls.entries()) {
+      const { hold, turn } = await lane.run(`turn ${index}`);
+      await lane.elapse(20);
+      const settlement = lane.settlement(turn, index);
+      const { sessionChange } = await lane.settle(hold, { ...settlement, ...(sessionTtlMs && { sessionTtlMs }) });
+      previous.push(sessionChange?.previousState);
+      expect(await context.sessions.fetchById(lane.sessionId)).toEqual(sessionChange?.session);
+      if (index === 2) expect(sessionChange?.session.stateChangedAt).toBe(sessionChange?.session.lastActivityAt);
+    }
+
+    expect(previous).toEqual(['created', 'active', 'suspended']);
+  });
+
   it('TRN-01 settles a turn with its answer, and stores all that it changed', async () => {
     const { hold, turn, session } = await lane.run('hello');
     await lane.elapse(5);

@@ -1,6 +1,7 @@
 import { describeLaneControl } from './describe-lane-control.js';
 import { describeLaneQueries } from './describe-lane-queries.js';
 import { describeTurnsAccept } from './describe-turns-accept.js';
+import { describeTurnsAwaited } from './describe-turns-awaited.js';
 import { describeTurnsBegun } from './describe-turns-begun.js';
 import { describeTurnsBusy } from './describe-turns-busy.js';
 import { describeTurnsCancel } from './describe-turns-cancel.js';
@@ -11,10 +12,12 @@ import { describeTurnsDue } from './describe-turns-due.js';
 import { describeTurnsEndOfSession } from './describe-turns-end-of-session.js';
 import { describeTurnsFence } from './describe-turns-fence.js';
 import { describeTurnsIdempotency } from './describe-turns-idempotency.js';
+import { describeTurnsLost } from './describe-turns-lost.js';
 import { describeTurnsPurge } from './describe-turns-purge.js';
 import { describeTurnsRevoke } from './describe-turns-revoke.js';
 import { describeTurnsRetry } from './describe-turns-retry.js';
 import { describeTurnsSettle } from './describe-turns-settle.js';
+import { describeTurnsUsage } from './describe-turns-usage.js';
 import { describeTurnsWait } from './describe-turns-wait.js';
 import { type ConformanceContext } from './target.js';
 
@@ -30,8 +33,11 @@ export function describeTurns(context: ConformanceContext): void {
     describe('exclusion', () => describeTurnsFence(context));
     describe('settle', () => describeTurnsSettle(context));
     describe('documents', () => describeTurnsDocuments(context));
-    describe('retry, release, lapse', () => describeTurnsRetry(context));
+    describe('usage', () => describeTurnsUsage(context));
+    describe('retry and release', () => describeTurnsRetry(context));
+    describe('lost attempts', () => describeTurnsLost(context));
     describe('wait and signal', () => describeTurnsWait(context));
+    describe('awaited turns', () => describeTurnsAwaited(context));
     describe('cancel', () => describeTurnsCancel(context));
     describe('end of the session', () => describeTurnsEndOfSession(context));
     describe('revoke', () => describeTurnsRevoke(context));

@@ -21,8 +21,18 @@ export function anyTime(): string {
   return expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as string;
 }
 
+/** Any version, as stores count them. */
+export function anyVersion(): number {
+  return expect.any(Number) as number;
+}
+
+/** The version after `writes` more writes. */
+export function versionAfter(document: StateDocument | null, writes: number): number {
+  return (document?.version ?? NaN) + writes;
+}
+
 /** A document that never expires, just after its value was written. */
-export function written(value: JsonValue, version: number): StateDocument {
+export function written(value: JsonValue, version = anyVersion()): StateDocument {
   return { value, batches: [], version, createdAt: anyTime(), accessedAt: anyTime() };
 }
 

@@ -81,7 +81,7 @@ export class TestLane {
   }
 
   claimRequest(changes: Partial<ClaimRequest> = {}): ClaimRequest {
-    return { holder: this.context.id(), leaseMs: LONG_MS, maxAttempts: 100, windows: {}, ...changes };
+    return { holder: this.context.id(), leaseMs: LONG_MS, maxLost: 100, windows: {}, ...changes };
   }
 
   /** As claim. @throws when there is nothing to claim */
@@ -167,7 +167,7 @@ export class TestLane {
   }
 
   step(name: string, value: StoredStep['value']): StoredStep {
-    return { iteration: 0, intent: 'answer', name, occurrence: 0, value };
+    return { kind: 'step', iteration: 0, intent: 'answer', parent: '', name, key: 0, value };
   }
 
   control(mode: LaneMode): Promise<{ readonly ring: boolean }> {

@@ -97,6 +97,8 @@ export const DOCUMENTS: Specimen<DocumentAction, DocumentOperation> = {
 class DocumentModel extends TimedModel<DocumentOperation> {
   documents: Partial<Record<Key, Shown>> = {};
   erased = false;
+  /** The highest version of each key so far: one that is created goes beyond it, whatever became of the one before. */
+  highest: Partial<Record<Key, number>> = {};
 
   apply(operation: DocumentOperation, seen: unknown): unknown {
     switch (operation.type) {
@@ -131,7 +133,12 @@ class DocumentModel extends TimedModel<DocumentOperation> {
     if (this.erased) return 'SESSION_NOT_FOUND';
     const { version, createdAt } = this.at(key) ?? this.nothing(seen);
     if (ifVersion !== null && ifVersion !== version) return null;
-    return this.put(key, { value, batches: [], version: version + 1, createdAt }, ttlMs, seen);
+    return this.put(
+      key,
+      { value, batches: [], version: this.versionAfter(key, version, seen), createdAt },
+      ttlMs,
+      seen,
+    );
   }
 
   private append(key: Key, { id, entries, initial, ifVersion, fold, ttlMs }: StateAppend, seen: unknown): unknown {
@@ -144,7 +151,9 @@ class DocumentModel extends TimedModel<DocumentOperation> {
     const folded = fold ? batches.findIndex((batch) => batch.id === fold.through) + 1 : 0;
     const rest = batches.slice(folded);
     const added = entries.length > 0 ? [{ id, at: this.timeOf(seen), entries }] : [];
-    const changed = { batches: [...rest, ...added], version: stored ? version + added.length : 1, createdAt };
+    const isNew = !stored || added.length > 0;
+    const after = isNew ? this.versionAfter(key, version, seen) : version;
+    const changed = { batches: [...rest, ...added], version: after, createdAt };
     return this.put(key, { value: fold && folded > 0 ? fold.value : value, ...changed }, ttlMs ?? null, seen);
   }
 
@@ -170,7 +179,14 @@ class DocumentModel extends TimedModel<DocumentOperation> {
     const { value, batches, version, createdAt } = document;
     const written = { value, batches, version, createdAt, accessedAt: this.timeOf(seen), expiresAt };
     this.documents[key] = written;
+    this.highest[key] = version;
     return this.show(written, seen);
+  }
+
+  /** The next version. The store chooses the first one of a document, above all that its key has had. */
+  private versionAfter(key: Key, version: number, seen: unknown): number {
+    if (version > 0) return version + 1;
+    return Math.max((this.highest[key] ?? 0) + 1, (seen as Partial<Shown> | null)?.version ?? 0);
   }
 
   /** What a document begins from. */

@@ -5,7 +5,7 @@ import { type Turn } from '../../turn/turn.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnHold, type TurnLedger } from '../../turn/turn.store.js';
 import { type StoredStep } from '../../turn/turn-step.js';
 import { ClientDriver, latest } from './client-driver.js';
-import { MAX_ATTEMPTS, MAX_QUEUED, WINDOW } from './lane-model.js';
+import { MAX_LOST, MAX_QUEUED, WINDOW } from './lane-model.js';
 import { type LaneAction, type LaneClaim, type LaneOperation } from './lane-operation.js';
 
 const DESK = 'desk';
@@ -23,7 +23,7 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
       case 'accept':
         return this.planAccept(action);
       case 'claim':
-        return { type: 'claim', ...this.newClaim(action.leaseMs, action.again) };
+        return { type: 'claim', ...this.newClaim(action.leaseMs, action.again), suspects: action.suspects };
       case 'signal': {
         const turnId = latest(this.turnIds, action.which);
         return turnId ? { type: 'signal', turnId, signal: action.signal, payload: this.mint('payload') } : null;
@@ -181,6 +181,7 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
       turnId: turn.id,
       fence: hold.fence,
       failures: turn.failures,
+      lost: turn.lost,
       checkpoint: last,
       history: history.map(({ content }) => content),
       steps: Object.fromEntries(steps.map(({ name, value }: StoredStep) => [name, value])),
@@ -220,26 +221,27 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
   }
 }
 
-function claimRequest({ holder, leaseMs }: LaneClaim): ClaimRequest {
-  return { holder, leaseMs, maxAttempts: MAX_ATTEMPTS, windows: { [DESK]: WINDOW } };
+function claimRequest({ holder, leaseMs, suspects }: LaneClaim): ClaimRequest {
+  return { holder, leaseMs, maxLost: MAX_LOST, suspects, windows: { [DESK]: WINDOW } };
 }
 
 function stepKey(name: string): Omit<StoredStep, 'value'> {
-  return { iteration: 0, intent: 'answer', name, occurrence: 0 };
+  return { kind: 'step', iteration: 0, intent: 'answer', parent: '', name, key: 0 };
 }
 
 function shownLane({ mode, queued, head }: Lane): unknown {
   if (!head) return { mode, queued, head: null };
-  const { id, status, failures, worker } = head;
-  return { mode, queued, head: { id, status, failures, worker: worker ?? null } };
+  const { id, status, failures, lost, worker } = head;
+  return { mode, queued, head: { id, status, failures, lost, worker: worker ?? null } };
 }
 
-function shown({ id, position, status, failures, cancelMode, waitingFor, dueAt }: Turn): unknown {
+function shown({ id, position, status, failures, lost, cancelMode, waitingFor, dueAt }: Turn): unknown {
   return {
     id,
     position,
     status,
     failures,
+    lost,
     mark: cancelMode ?? null,
     waitsFor: waitingFor?.signal ?? null,
     putOff: dueAt !== undefined,

@@ -5,7 +5,9 @@ import { type LaneClaim, type LaneOperation } from './lane-operation.js';
 import { type SequentialModel } from './specimen.js';
 
 export const MAX_QUEUED = 3;
-export const MAX_ATTEMPTS = 2;
+/** Claims ask for no pause after a loss, so a turn is due as soon as it was lost. */
+export const MAX_LOST = 4;
+const SUSPECT_FROM_LOST = 2;
 /** How many messages of history a claim asks for. */
 export const WINDOW = 3;
 
@@ -16,8 +18,9 @@ interface ModelTurn {
   /** From the first claim on it holds its lane. */
   begun: boolean;
   failures: number;
+  lost: number;
   mark: CancelMode | null;
-  /** When a retry is due. */
+  /** When the next attempt is due. */
   dueAt: number | null;
   waitsFor: { readonly signal: string; readonly until: number | null } | null;
   readonly signals: Record<string, string>;
@@ -126,20 +129,22 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     while (this.head && this.isClaimable) {
       if (this.mode === 'paused') return null;
       const turn = this.head;
-      if (!this.endsInstead(turn)) return this.run(turn, claim, fenceIn(seen));
+      if (turn.status !== 'running' && turn.lost >= SUSPECT_FROM_LOST && !claim.suspects) return null;
+      if (!this.leavesAfterLoss(turn)) return this.run(turn, claim, fenceIn(seen));
       this.runner = null;
     }
     return null;
   }
 
-  /** Ends a head whose worker was lost, when it gets no further attempt. */
-  private endsInstead(turn: ModelTurn): boolean {
+  /** Handles a head whose worker was lost. @returns whether it ended or is queued, instead of running again at once */
+  private leavesAfterLoss(turn: ModelTurn): boolean {
     if (turn.status !== 'running') return false;
     if (this.mustEnd(turn)) {
       this.stop(turn, turn.mark ?? 'cancel');
     } else {
-      turn.failures += 1;
-      if (turn.failures >= MAX_ATTEMPTS) turn.status = 'failed';
+      turn.lost += 1;
+      if (turn.lost >= MAX_LOST) turn.status = 'failed';
+      else if (turn.lost >= SUSPECT_FROM_LOST) Object.assign(turn, { status: 'queued', dueAt: this.now });
     }
     return turn.status !== 'running';
   }
@@ -158,6 +163,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
       turnId: turn.id,
       fence: this.runner?.fence,
       failures: turn.failures,
+      lost: turn.lost,
       checkpoint: this.checkpoints - 1,
       history: this.messages.slice(-WINDOW),
       steps: { ...turn.steps },
@@ -269,8 +275,8 @@ export class LaneModel implements SequentialModel<LaneOperation> {
   private shown(): unknown {
     const { head, mode, queued, runner } = this;
     if (!head) return { mode, queued: 0, head: null };
-    const { id, status, failures } = head;
-    return { mode, queued: queued.length, head: { id, status, failures, worker: runner?.holder ?? null } };
+    const { id, status, failures, lost } = head;
+    return { mode, queued: queued.length, head: { id, status, failures, lost, worker: runner?.holder ?? null } };
   }
 
   private changeSession(change: 'create' | 'expire' | 'revoke' | 'delete' | 'erase'): unknown {
@@ -343,6 +349,7 @@ function newTurn(id: string, position: number): ModelTurn {
     status: 'queued',
     begun: false,
     failures: 0,
+    lost: 0,
     mark: null,
     dueAt: null,
     waitsFor: null,
@@ -352,8 +359,8 @@ function newTurn(id: string, position: number): ModelTurn {
   };
 }
 
-function shown({ id, position, status, failures, mark, waitsFor, dueAt }: ModelTurn): unknown {
-  return { id, position, status, failures, mark, waitsFor: waitsFor?.signal ?? null, putOff: dueAt !== null };
+function shown({ id, position, status, failures, lost, mark, waitsFor, dueAt }: ModelTurn): unknown {
+  return { id, position, status, failures, lost, mark, waitsFor: waitsFor?.signal ?? null, putOff: dueAt !== null };
 }
 
 function fenceIn(seen: unknown): number {

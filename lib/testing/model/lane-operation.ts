@@ -39,6 +39,8 @@ export type LaneRead = 'session' | 'lane' | 'turns' | 'messages' | 'checkpoints'
 export interface LaneClaim {
   readonly holder: string;
   readonly leaseMs: number;
+  /** Whether it takes a turn that was lost twice or more. */
+  readonly suspects?: boolean;
 }
 
 /**
@@ -53,7 +55,7 @@ export type LaneAction =
       /** Of the claim that it brings. */
       readonly leaseMs: number | null;
     }
-  | { readonly type: 'claim'; readonly leaseMs: number; readonly again: boolean }
+  | { readonly type: 'claim'; readonly leaseMs: number; readonly again: boolean; readonly suspects: boolean }
   | { readonly type: 'renew'; readonly which: number; readonly leaseMs: number }
   | {
       readonly type: 'settle';
@@ -98,7 +100,7 @@ export function laneActions(fc: FastCheck, { given }: Durations): fc.Arbitrary<L
   };
   return fc.oneof(
     { weight: 8, arbitrary: fc.record({ ...type('accept'), whenBusy, again: seldom, leaseMs: fc.option(leaseMs) }) },
-    { weight: 8, arbitrary: fc.record({ ...type('claim'), leaseMs, again: seldom }) },
+    { weight: 8, arbitrary: fc.record({ ...type('claim'), leaseMs, again: seldom, suspects: fc.boolean() }) },
     { weight: 8, arbitrary: fc.record(settle) },
     { weight: 2, arbitrary: fc.record({ ...type('renew'), which: hold, leaseMs }) },
     { weight: 2, arbitrary: fc.record({ ...type('retry'), which: hold, delayMs: duration }) },

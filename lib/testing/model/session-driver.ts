@@ -2,6 +2,7 @@ import {
   type NewSession,
   type Session,
   type SessionChange,
+  type SessionLifetime,
   type SurfacePolicy,
   type SurfaceRules,
 } from '../../session/session.js';
@@ -62,9 +63,7 @@ export class SessionDriver extends ClientDriver<SessionOperation, SessionOperati
       case 'suspendStale':
         return this.own(await sessions.suspendStale(operation.ms, ALL));
       case 'expireStale': {
-        const { idleMs, maxMs } = operation;
-        const lifetime = { ...(idleMs === null ? {} : { idleMs }), ...(maxMs === null ? {} : { maxMs }) };
-        const changes = await sessions.expireStale(lifetime, ALL);
+        const changes = await sessions.expireStale(limits(operation), ALL);
         return changes
           .filter(({ session }) => this.isOwn(session))
           .map((change) => ({ ...change, session: this.shown(change.session) }))
@@ -86,9 +85,12 @@ export class SessionDriver extends ClientDriver<SessionOperation, SessionOperati
     const id = this.idOf(operation.name);
     switch (operation.type) {
       case 'touch':
-        return sessions.touch(id, operation.maxMs ?? undefined);
+        return sessions.touch(id, limits(operation));
       case 'attach':
-        return sessions.attachSurface(id, operation.surface, rules(operation.policy));
+        return sessions.attachSurface(id, operation.surface, {
+          ...rules(operation.policy),
+          onLimit: operation.onLimit,
+        });
       case 'detach':
         return sessions.detachSurface(id, operation.surface);
       case 'merge':
@@ -138,9 +140,10 @@ export class SessionDriver extends ClientDriver<SessionOperation, SessionOperati
   }
 
   /** With the name for the ids. */
-  private shown({ id, userId, workspaceId, stateChangedAt, ...rest }: Session): ShownSession {
+  private shown({ id, userId, workspaceId, stateChangedAt, version = 0, ...rest }: Session): ShownSession {
     return {
       ...rest,
+      version,
       name: id.slice(userId.length + 1) as Name,
       workspaceId: workspaceId ?? null,
       createdAt: this.since(rest.createdAt),
@@ -148,6 +151,16 @@ export class SessionDriver extends ClientDriver<SessionOperation, SessionOperati
       stateChangedAt: stateChangedAt === undefined ? null : this.since(stateChangedAt),
     };
   }
+}
+
+/** The limits that are set. */
+function limits(given: { readonly [limit in keyof SessionLifetime]?: number | null }): SessionLifetime {
+  const { ttlMs = null, idleMs = null, maxMs = null } = given;
+  return {
+    ...(ttlMs === null ? {} : { ttlMs }),
+    ...(idleMs === null ? {} : { idleMs }),
+    ...(maxMs === null ? {} : { maxMs }),
+  };
 }
 
 function rules(policy: SurfacePolicy): SurfaceRules {

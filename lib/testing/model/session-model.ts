@@ -100,17 +100,29 @@ export class SessionModel extends TimedModel<SessionOperation> {
   private change(operation: OneSessionsChange, seen: Seen<ShownChange>): unknown {
     const session = this.get(operation.name);
     if (!session) return 'SESSION_NOT_FOUND';
+    const { state } = session;
+    const held = session.attachedSurfaces;
+    if (operation.type === 'touch' && this.isAsleep(session, operation.ttlMs, seen)) session.state = 'suspended';
     const before = JSON.stringify(session);
     const previousState = session.state;
     const rivals = operation.type === 'attach' ? this.rivals(session.name, operation.surface) : [];
     const refused = this.changed(session, operation, rivals, seen);
-    if (refused) return refused;
+    if (refused) {
+      session.state = state;
+      return refused;
+    }
 
     const changed = JSON.stringify(session) !== before;
     if (changed) session.version += 1;
     if (operation.type !== 'attach') return { session, previousState, changed };
     const movedFrom = changed && operation.policy === 'move' ? takeFrom(rivals, operation.surface) : [];
-    return { session, previousState, changed, movedFrom };
+    const detached = held.filter((surface) => !session.attachedSurfaces.includes(surface));
+    return { session, previousState, changed, movedFrom, detached };
+  }
+
+  private isAsleep({ state, lastActivityAt }: ShownSession, ttlMs: number | null, seen: Seen<ShownChange>): boolean {
+    const wasSeen = seen !== null && typeof seen === 'object' && seen.previousState === 'suspended';
+    return state === 'active' && ttlMs !== null && this.isLonger(ttlMs, lastActivityAt, wasSeen);
   }
 
   /** @returns the code of the error with which it is refused */
@@ -134,14 +146,15 @@ export class SessionModel extends TimedModel<SessionOperation> {
         return null;
       }
       case 'attach': {
-        const { surface, policy } = operation;
+        const { surface, policy, onLimit } = operation;
         const isRepeat = session.attachedSurfaces.includes(surface);
         const refused = oneOf(seen, {
           SESSION_STATE: isOver,
-          SURFACE_LIMIT: !isRepeat && session.attachedSurfaces.length >= MAX_SURFACES,
+          SURFACE_LIMIT: !isRepeat && onLimit === 'reject' && session.attachedSurfaces.length >= MAX_SURFACES,
           SURFACE_CONFLICT: !isRepeat && policy === 'reject' && rivals.length > 0,
         });
-        if (!refused && !isRepeat) session.attachedSurfaces = [...session.attachedSurfaces, surface];
+        if (!refused && !isRepeat)
+          session.attachedSurfaces = [...session.attachedSurfaces, surface].slice(-MAX_SURFACES);
         return refused;
       }
       case 'detach':

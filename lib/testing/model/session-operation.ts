@@ -1,4 +1,11 @@
-import { SESSION_STATES, type SessionState, SURFACE_POLICIES, type SurfacePolicy } from '../../session/session.js';
+import {
+  SESSION_STATES,
+  type SessionState,
+  SURFACE_LIMIT_POLICIES,
+  SURFACE_POLICIES,
+  type SurfaceLimitPolicy,
+  type SurfacePolicy,
+} from '../../session/session.js';
 import { action, type Durations, type FastCheck } from './specimen.js';
 import type fc from 'fast-check';
 
@@ -33,8 +40,14 @@ export interface Creation {
 
 /** What needs a session, and tells what became of it. */
 export type OneSessionsChange =
-  | { readonly type: 'touch'; readonly name: Name; readonly maxMs: number | null }
-  | { readonly type: 'attach'; readonly name: Name; readonly surface: string; readonly policy: SurfacePolicy }
+  | { readonly type: 'touch'; readonly name: Name; readonly ttlMs: number | null; readonly maxMs: number | null }
+  | {
+      readonly type: 'attach';
+      readonly name: Name;
+      readonly surface: string;
+      readonly policy: SurfacePolicy;
+      readonly onLimit: SurfaceLimitPolicy;
+    }
   | { readonly type: 'detach'; readonly name: Name; readonly surface: string }
   | { readonly type: 'merge'; readonly name: Name; readonly patch: Readonly<Record<string, string | null>> }
   | { readonly type: 'expire'; readonly name: Name };
@@ -46,14 +59,15 @@ export function sessionActions(fc: FastCheck, { given }: Durations): fc.Arbitrar
   const surface = fc.constantFrom(...SURFACES, 'web');
   const surfaceOrNone = fc.option(surface);
   const policy = fc.constantFrom(...SURFACE_POLICIES);
+  const onLimit = fc.constantFrom(...SURFACE_LIMIT_POLICIES);
   const value = fc.option(fc.constantFrom('a', 'b', LONG));
   const patch = fc.dictionary(fc.constantFrom('note', 'plan'), value, { minKeys: 1, noNullPrototype: true });
   const state = fc.option(fc.constantFrom(...SESSION_STATES));
   return fc.oneof(
     { weight: 10, arbitrary: action(fc, 'create', { name, surface: surfaceOrNone, policy }) },
     { weight: 8, arbitrary: action(fc, 'createOrAdopt', { name, surface: surfaceOrNone, policy, recentMs: ms }) },
-    { weight: 8, arbitrary: action(fc, 'touch', { name, maxMs: msOrNone }) },
-    { weight: 10, arbitrary: action(fc, 'attach', { name, surface, policy }) },
+    { weight: 8, arbitrary: action(fc, 'touch', { name, ttlMs: msOrNone, maxMs: msOrNone }) },
+    { weight: 10, arbitrary: action(fc, 'attach', { name, surface, policy, onLimit }) },
     { weight: 4, arbitrary: action(fc, 'detach', { name, surface }) },
     { weight: 6, arbitrary: action(fc, 'merge', { name, patch }) },
     { weight: 3, arbitrary: action(fc, 'suspendStale', { ms }) },

@@ -45,16 +45,17 @@ function toItem(text) {
 
 function describe(running) {
   if (!running) return 'nothing';
-  return running.failures === 0 ? running.input : `${running.input} (try ${running.failures + 1})`;
+  const attempt = running.failures + running.lost + 1;
+  return attempt === 1 ? running.input : `${running.input} (try ${attempt})`;
 }
 
 /** The latest one first. */
-function showTurn({ id, input, status, startedAt, settledAt, failures }) {
+function showTurn({ id, input, status, startedAt, settledAt, failures, lost }) {
   if (rows.has(id)) return;
   const ms = startedAt ? Date.parse(settledAt) - Date.parse(startedAt) : 0;
   const took = ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
   const row = turnsTable.tBodies[0].insertRow(0);
-  for (const text of [input, status, took, String(failures + 1)]) {
+  for (const text of [input, status, took, String(failures + lost + 1)]) {
     row.insertCell().textContent = text;
   }
   rows.set(id, row);

@@ -16,6 +16,8 @@ export interface ActorSetup {
   /** Of the orchestrator. */
   readonly version: string;
   readonly leaseMs: number;
+  /** After how many lost attempts a turn fails. */
+  readonly maxLost: number;
   /** What it submits; left out: nothing. */
   readonly load?: Load;
 }

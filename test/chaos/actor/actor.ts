@@ -23,8 +23,8 @@ process.once('disconnect', () => process.exit(2));
       role: setup.role,
       turns: {
         leaseMs: setup.leaseMs,
-        // A turn may be hit by many faults; none of them is its own.
-        retry: { attempts: 1000, backoff: { type: 'fixed', delayMs: 100 } },
+        // Many faults may end attempts of a turn that is not their cause.
+        retry: { attempts: 1000, maxLost: setup.maxLost, backoff: { type: 'fixed', delayMs: 100 } },
         shutdownGraceMs: 1000,
         ...(setup.queue ? { queue: queueAt(setup.queue) } : {}),
       },
@@ -55,6 +55,8 @@ if (setup.load) {
     { length: load.clients },
     (_, index) => new Client(`${setup.process}-${index}`, turns, history, load, random.fork()),
   );
-  await Promise.all(clients.map((client) => client.speak(quiet.signal)));
+  const speaking = clients.map((client) => client.speak(quiet.signal));
+  if (load.culprit !== undefined) speaking.push(clients[0].crash(load.culprit));
+  await Promise.all(speaking);
 }
 tell('quiet');

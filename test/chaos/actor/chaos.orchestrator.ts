@@ -50,6 +50,7 @@ async function play(
   history: HistoryFile,
 ): Promise<TurnOutcome<Tally> | undefined> {
   const script = turn.input.metadata as unknown as Script;
+  if (script.crashAfterMs !== null) return crash(turn, attempt, history, script.crashAfterMs);
   for (let index = 0; index < script.steps; index += 1) {
     const step = `step ${index}`;
     await turn.step(step, async () => {
@@ -70,6 +71,19 @@ async function play(
   return reply(`${turn.input.text} ${attempt}`, {
     state: { turns: turn.state.turns + 1, chain: link(turn.state.chain, turn.id) },
   });
+}
+
+/** @throws when the attempt is stopped before */
+async function crash(
+  { id: turnId, signal }: TurnContext<Tally>,
+  attempt: string,
+  history: HistoryFile,
+  afterMs: number,
+): Promise<never> {
+  await delay(afterMs, undefined, { signal });
+  history.note({ what: 'crash', turnId, attempt });
+  process.kill(process.pid, 'SIGKILL');
+  return new Promise(() => undefined);
 }
 
 async function use(

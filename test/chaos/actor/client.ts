@@ -14,7 +14,7 @@ import { type HistoryFile } from '../history/history-file.js';
 import { type Random } from '../random.js';
 import { ORCHESTRATOR, SIGNAL } from './chaos.orchestrator.js';
 import { type Load } from './load.js';
-import { writeScript } from './script.js';
+import { type Script, writeCulprit, writeScript } from './script.js';
 
 /** How long a client waits for a result or for the end of a stream. */
 const PATIENCE_MS = 5000;
@@ -34,6 +34,13 @@ export class Client {
     private readonly random: Random,
   ) {}
 
+  /** Submits a message that ends each process that runs it, while others speak. */
+  async crash(sessionId: string): Promise<void> {
+    await delay(this.random.int(200, 1000));
+    const turn = await this.submit(sessionId, `${this.name}-culprit`, writeCulprit(this.random));
+    if (turn) await expected(this.awaitResult(turn.id));
+  }
+
   /** Until the signal is aborted, and what it then waits for is over. */
   async speak(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -47,16 +54,16 @@ export class Client {
     this.messages += 1;
     const key = `${this.name}-${this.messages}`;
     const sessionId = this.random.pick(this.load.sessions);
-    const turn = await this.submit(sessionId, key);
+    const turn = await this.submit(sessionId, key, writeScript(this.random, this.load));
     if (!turn) return;
     this.follow(turn);
     if (this.random.chance(0.15)) await Promise.all(this.following);
   }
 
   /** Sent again while nobody knows whether it arrived, and now and then although it did. */
-  private async submit(sessionId: string, key: string): Promise<{ readonly id: string } | null> {
+  private async submit(sessionId: string, key: string, script: Script): Promise<{ readonly id: string } | null> {
     const whenBusy = this.random.pick(this.load.whenBusy);
-    const metadata = writeScript(this.random, this.load) as unknown as JsonObject;
+    const metadata = script as unknown as JsonObject;
     const send = (): Promise<Turn> =>
       this.history.call(
         'submit',

@@ -9,6 +9,8 @@ export interface Load extends ScriptChances {
   readonly sessions: readonly string[];
   /** What a message does to a busy session: one of these, at random. */
   readonly whenBusy: readonly WhenBusy[];
+  /** Session of one message that ends each process that runs it; left out: no such message. */
+  readonly culprit?: string;
   /** How likely a turn is cancelled a moment after it was submitted. */
   readonly cancel: number;
 }

@@ -17,6 +17,8 @@ export interface Script {
   readonly waitMs: number | null;
   /** Stops when its signal is aborted. */
   readonly listens: boolean;
+  /** Kills its process this long after each beginning; `null`: never. */
+  readonly crashAfterMs: number | null;
 }
 
 /** A use of a tool. */
@@ -46,7 +48,14 @@ export function writeScript(random: Random, { failure, wait }: ScriptChances): S
     waitMs: random.chance(wait) ? random.int(100, 2000) : null,
     listens: random.chance(0.5),
     tools: random.chance(0.7) ? Array.from({ length: random.int(1, 3) }, () => writeTool(random)) : [],
+    crashAfterMs: null,
   };
+}
+
+/** The script of a turn that ends each process that runs it, at once or after other turns have begun beside it. */
+export function writeCulprit(random: Random): Script {
+  const peaceful = writeScript(random, { failure: 0, wait: 0 });
+  return { ...peaceful, crashAfterMs: random.int(0, 200) };
 }
 
 function writeTool(random: Random): ToolScript {

@@ -1,13 +1,14 @@
 import { type Claim } from '../history/history.js';
 import { checkHistory, type Limits, type RuleName } from './check-history.js';
+import { MAX_LOST, tellCulprit } from './simulation/culprit-story.js';
 import { Forgery } from './simulation/forgery.js';
 import { tellStory } from './simulation/story.js';
 
 const LEASE_MS = 2000;
 
 /** What a story is found to be that was changed. */
-function judge(edit: (forgery: Forgery) => void, limits: Partial<Limits> = {}) {
-  const forgery = new Forgery(tellStory());
+function judge(edit: (forgery: Forgery) => void, limits: Partial<Limits> = {}, tell = tellStory) {
+  const forgery = new Forgery(tell());
   edit(forgery);
   return checkHistory(forgery.entries, forgery.contents, { leaseMs: LEASE_MS, ...limits });
 }
@@ -15,9 +16,9 @@ function judge(edit: (forgery: Forgery) => void, limits: Partial<Limits> = {}) {
 type Forging = readonly [what: string, message: RegExp, edit: (story: Forgery) => void, limits?: Partial<Limits>];
 
 /** Each is found by this rule and by no other. */
-function forgeries(rule: RuleName, all: readonly Forging[]): void {
+function forgeries(rule: RuleName, all: readonly Forging[], tell = tellStory): void {
   it.each(all.map(([what, ...rest]) => [what, rest] as const))('%s', (_, [message, edit, limits]) => {
-    const { violations } = judge(edit, limits);
+    const { violations } = judge(edit, limits, tell);
     expect(violations.filter((violation) => violation.rule !== rule)).toEqual([]);
     expect(violations.map((violation) => violation.message)).toContainEqual(expect.stringMatching(message));
   });
@@ -46,6 +47,7 @@ describe('checkHistory', () => {
       calls: 46,
       unknownCalls: 4,
       faults: 4,
+      crashes: 0,
     });
   });
 
@@ -169,7 +171,16 @@ describe('checkHistory', () => {
         /turn-8 .*: after settle .* there was the claim/,
         (story) => {
           const { turnId } = claimOf(story.call('claim', { sessionId: 'frozen' }));
-          const claim = { sessionId: 'frozen', turnId, fence: 3, position: 1, failures: 2, steps: ['pay out'] };
+          const claim = {
+            sessionId: 'frozen',
+            turnId,
+            fence: 3,
+            position: 1,
+            failures: 0,
+            lost: 1,
+            steps: ['pay out'],
+          };
+          story.turn('c1').lost = 2;
           story.add(90_000_000, 'worker-2', 'claim', { sessionId: 'frozen' }, claim);
         },
       ],
@@ -295,7 +306,7 @@ describe('checkHistory', () => {
         (story) => {
           addLane(story);
           const held = { sessionId: 'forged', turnId: 'x1', fence: 2 };
-          story.add(100_600, 'worker-2', 'claim', held, { ...held, position: 1, failures: 0, steps: [] });
+          story.add(100_600, 'worker-2', 'claim', held, { ...held, position: 1, failures: 0, lost: 0, steps: [] });
           story.add(100_700, 'worker-2', 'release', held, { status: 'queued' });
           addRun(story, 'x1', 1, 1, 1000);
           addRun(story, 'x2', 2, 3, 2000);
@@ -407,6 +418,161 @@ describe('checkHistory', () => {
         withoutFaults(story);
         edit(story);
       });
+      expect(violations).toEqual([]);
+    });
+  });
+
+  describe('losses', () => {
+    it('FIX-06 finds nothing wrong with a turn that ended its process again and again, and with those beside it', () => {
+      const verdict = judge(() => undefined, { maxLost: MAX_LOST }, tellCulprit);
+      expect(verdict).toMatchObject({
+        violations: [],
+        turnsByStatus: { failed: 1, 'awaiting-input': 4 },
+        attempts: 14,
+        crashes: 5,
+        faults: 5,
+      });
+    });
+
+    it('FIX-06 finds nothing wrong with an attempt that was lost before its process had the answer', () => {
+      const { violations } = judge(
+        (story) => {
+          const [, { end }] = story.calls('claim', { sessionId: 'culprit' });
+          const ofSecond = (note: { readonly process: string; readonly turnId: string }): boolean =>
+            note.process === 'worker-1.2' && note.turnId === 'turn-1';
+          story.remove(end, ...[...story.notes('begin'), ...story.notes('crash')].filter(ofSecond));
+        },
+        { maxLost: MAX_LOST },
+        tellCulprit,
+      );
+      expect(violations).toEqual([]);
+    });
+
+    forgeries(
+      'losses',
+      [
+        [
+          'FIX-06 sees that a turn failed because it was lost, which ends no process',
+          /turn-1 .* failed as WORKER_LOST; its message ends no process/,
+          (story) => (story.turn('k1').request.input.metadata = { fails: true, crashAfterMs: null }),
+        ],
+        [
+          'FIX-06 sees that a turn without a script failed because it was lost',
+          /turn-1 .* failed as WORKER_LOST; its message ends no process/,
+          (story) => delete story.turn('k1').request.input.metadata,
+        ],
+        [
+          'FIX-06 sees that a turn was lost too often',
+          /turn-1 .* was lost 5 times and failed as WORKER_LOST; the limit is 4/,
+          () => undefined,
+          { maxLost: 4 },
+        ],
+        [
+          'FIX-06 sees that a turn failed before it was lost often enough',
+          /turn-1 .* was lost 5 times and failed as WORKER_LOST; the limit is 6/,
+          () => undefined,
+          { maxLost: 6 },
+        ],
+        [
+          'FIX-06 sees that a turn succeeded that was lost too often',
+          /turn-2 .* was lost 2 times and did not fail as WORKER_LOST; the limit is 2/,
+          () => undefined,
+          { maxLost: 2 },
+        ],
+        [
+          'FIX-06 sees that a count of lost attempts goes back',
+          /turn-2 .*: lost went back from 1 to 0, the claim/,
+          (story) => countLost(story, 'one', 2, 0),
+        ],
+        [
+          'FIX-06 sees that a stored count of lost attempts goes back',
+          /turn-2 .*: lost went back from 2 to 1 in the store/,
+          (story) => (story.turn('i1').lost = 1),
+        ],
+        [
+          'FIX-06 sees that a claim does not count the attempt that was lost before it',
+          /turn-5 .*: 0 attempts are counted as lost, 1 to 1 were before the claim/,
+          (story) => countLost(story, 'three', 1, 0),
+        ],
+        [
+          'FIX-06 sees that a claim counts an attempt as lost that was not',
+          /turn-3 .*: 2 attempts are counted as lost, 1 to 1 were before the claim/,
+          (story) => countLost(story, 'two', 1, 2),
+        ],
+        [
+          'FIX-06 sees that a handler was begun of which no attempt is counted',
+          /turn-1 .*: 4 attempts are counted as lost, 5 to 5 were/,
+          (story) => (story.turn('k1').lost = 4),
+          { maxLost: 4 },
+        ],
+        [
+          'FIX-06 sees that an attempt is counted as lost that succeeded',
+          /turn-4 .*: 1 attempts are counted as lost, 0 to 0 were/,
+          (story) => (story.turn('k2').lost = 1),
+        ],
+      ],
+      tellCulprit,
+    );
+
+    forgeries('losses', [
+      [
+        'FIX-06 sees that an attempt is counted as lost that failed',
+        /turn-1 .*: 1 attempts are counted as lost, 0 to 0 were/,
+        (story) => (story.turn('a1').lost = 1),
+      ],
+    ]);
+  });
+
+  describe('suspects', () => {
+    /** The first suspect runs until the second one has begun. */
+    const overlap = (story: Forgery): { readonly endedAt: number; readonly attempt: string } => {
+      const settle = story.call('settle', { sessionId: 'one' });
+      const end = story.notes('end').find(({ turnId }) => turnId === 'turn-2');
+      const begin = story.notes('begin').findLast(({ turnId }) => turnId === 'turn-3');
+      if (!end || !begin) throw new Error('The story does not have these.');
+      const { at: endedAt, attempt } = end;
+      for (const [index, entry] of [end, settle.sent, settle.end].entries()) entry.at = begin.at + 10 * (index + 1);
+      return { endedAt, attempt };
+    };
+
+    forgeries(
+      'suspects',
+      [
+        [
+          'FIX-06 sees that two suspects run in a process at a time',
+          /two suspects ran at a time: handler .* of turn turn-3, .* in worker-1.3 .* beside handler .* of turn turn-2/,
+          overlap,
+        ],
+      ],
+      tellCulprit,
+    );
+
+    it('FIX-06 finds nothing wrong with suspects in two processes', () => {
+      const { violations } = judge(
+        (story) => {
+          overlap(story);
+          const calls = [...story.calls('claim', { sessionId: 'two' }), ...story.calls('settle', { sessionId: 'two' })];
+          const notes = [...story.notes('begin'), ...story.notes('end')].filter(({ turnId }) => turnId === 'turn-3');
+          for (const entry of [...calls.flatMap(({ sent, end }) => [sent, end]), ...notes]) {
+            const own = entry as { process: string };
+            if (own.process === 'worker-1.3') own.process = 'worker-2.1';
+          }
+        },
+        {},
+        tellCulprit,
+      );
+      expect(violations).toEqual([]);
+    });
+
+    it('FIX-06 finds nothing wrong with a suspect that begins while an aborted one still runs', () => {
+      const { violations } = judge(
+        (story) => {
+          const { endedAt: at, attempt } = overlap(story);
+          story.note({ at, process: 'worker-1.3', what: 'abort', turnId: 'turn-2', attempt });
+        },
+        {},
+        tellCulprit,
+      );
       expect(violations).toEqual([]);
     });
   });
@@ -681,9 +847,9 @@ describe('checkHistory', () => {
         told('worker-2/4', 24),
       ],
       [
-        'ORC-30 sees a handler that was told what its turn did in an earlier attempt',
-        /worker-1\/2 of turn turn-1, .* was told of 34 tokens; 24 had been taken/,
-        told('worker-1/2', 34),
+        'ORC-30 FIX-15 sees a handler that was told of more tokens than an earlier attempt of its turn took',
+        /worker-1\/2 of turn turn-1, .* was told of 35 tokens; 24 had been taken/,
+        told('worker-1/2', 35),
       ],
     ]);
   });
@@ -783,8 +949,18 @@ describe('checkHistory', () => {
         (story) => tell(story, 'a1', { fails: true }),
       ],
       [
+        'FIX-06 sees an answer of a turn that was to end its process',
+        /turn-1 .* was to end each process that ran it/,
+        (story) => tell(story, 'a1', { crashAfterMs: 0 }),
+      ],
+      [
+        'FIX-06 sees that a turn failed otherwise that was to end its process',
+        /turn-6 .* was not to fail/,
+        (story) => tell(story, 'b4', { crashAfterMs: 0 }),
+      ],
+      [
         'TRN-11 sees that an attempt succeeded that was to fail',
-        /failed 1 times; 2 were to be/,
+        /1 attempts failed or were lost; 2 were to fail/,
         (story) => tell(story, 'a1', { failures: 2 }),
       ],
       [
@@ -944,7 +1120,7 @@ function addLane(story: Forgery): void {
 function addRun(story: Forgery, turnId: string, position: number, fence: number, after: number): void {
   const held = { sessionId: 'forged', turnId, fence };
   const at = 100_000 + after;
-  story.add(at, 'worker-2', 'claim', { sessionId: 'forged' }, { ...held, position, failures: 0, steps: [] });
+  story.add(at, 'worker-2', 'claim', { sessionId: 'forged' }, { ...held, position, failures: 0, lost: 0, steps: [] });
   story.add(at + 100, 'worker-2', 'settle', { ...held, status: 'failed', text: null }, { next: null });
 }
 
@@ -954,6 +1130,15 @@ function addHandler(story: Forgery, { number }: { readonly number: number }): vo
   const handler = { process: 'worker-2', turnId, attempt: 'worker-2/99' };
   story.note({ at: at + 1, what: 'begin', sessionId: 'frozen', number, tokens: 24, ...handler });
   story.note({ at: at + 2, what: 'end', ...handler });
+}
+
+/** Changes the count of lost attempts in a claim of a session, and the number of its handler's attempt. */
+function countLost(story: Forgery, sessionId: string, index: number, lost: number): void {
+  const { sent, end } = story.call('claim', { sessionId }, index);
+  const claim = claimOf({ end }) as { lost: number; readonly turnId: string };
+  claim.lost = lost;
+  const begin = story.notes('begin').find(({ turnId, process }) => turnId === claim.turnId && process === sent.process);
+  if (begin) begin.number = lost + 1;
 }
 
 function swapMessages(story: Forgery, sessionId: string, one: number, other: number): void {

@@ -6,6 +6,7 @@ import { events } from './rules/events.js';
 import { fences } from './rules/fences.js';
 import { handlers } from './rules/handlers.js';
 import { idle } from './rules/idle.js';
+import { losses } from './rules/losses.js';
 import { messages } from './rules/messages.js';
 import { order } from './rules/order.js';
 import { progress } from './rules/progress.js';
@@ -13,6 +14,7 @@ import { scripts } from './rules/scripts.js';
 import { settledOnce } from './rules/settled-once.js';
 import { signals } from './rules/signals.js';
 import { steps } from './rules/steps.js';
+import { suspects } from './rules/suspects.js';
 import { tools } from './rules/tools.js';
 import { type Run } from './run.js';
 import { longestStalls } from './stalls.js';
@@ -23,6 +25,8 @@ export interface Limits {
   readonly stallMs: number;
   /** How long a claim or a renewal lasts. Null: not judged. */
   readonly leaseMs: number | null;
+  /** How many lost attempts fail a turn. Null: not judged. */
+  readonly maxLost: number | null;
 }
 
 export interface Verdict extends Counts {
@@ -56,11 +60,13 @@ export interface Counts {
   /** Calls of which nobody knows whether they took effect. */
   readonly unknownCalls: number;
   readonly faults: number;
+  /** How often a handler killed its process. */
+  readonly crashes: number;
 }
 
 export type RuleName = keyof ReturnType<typeof rulesFor>;
 
-const DEFAULT_LIMITS: Limits = { stallMs: 15_000, leaseMs: null };
+const DEFAULT_LIMITS: Limits = { stallMs: 15_000, leaseMs: null, maxLost: null };
 
 /**
  * Decides whether what the processes of a run saw, and what they left in the store, can be if the package keeps what it
@@ -82,13 +88,15 @@ export function checkHistory(
   return { violations, longestStallMs: Math.round(longestStallUs / 1000), ...countsOf(run) };
 }
 
-function rulesFor({ stallMs, leaseMs }: Limits, stalls: ReturnType<typeof longestStalls>) {
+function rulesFor({ stallMs, leaseMs, maxLost }: Limits, stalls: ReturnType<typeof longestStalls>) {
   return {
     accepted,
     'settled once': settledOnce,
     order,
     fences: (run: Run) => fences(run, leaseMs),
     handlers,
+    losses: (run: Run) => losses(run, maxLost),
+    suspects,
     checkpoints,
     messages,
     scripts,
@@ -116,6 +124,7 @@ function countsOf(run: Run): Counts {
     calls: run.calls.length,
     unknownCalls: run.calls.filter(({ outcome }) => outcome === 'unknown').length,
     faults: run.faults,
+    crashes: run.crashes,
   };
 }
 

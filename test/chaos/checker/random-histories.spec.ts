@@ -50,6 +50,36 @@ const BUGS: readonly (readonly [title: string, rule: RuleName, bug: Bug])[] = [
     },
   ],
   [
+    'FIX-06 a lost attempt is not counted',
+    'losses',
+    (story) => {
+      const claims = story.calls('claim', {}).flatMap(({ end }) => (end?.value as Claim | undefined) ?? []);
+      const isClaimed = ({ id, lost }: { id: string; lost: number }): boolean =>
+        claims.some((claim) => claim.turnId === id && claim.lost === lost);
+      const turn = turnsOf(story).find((one) => one.lost > 0 && isClaimed(one));
+      if (turn) turn.lost -= 1;
+      return turn !== undefined;
+    },
+  ],
+  [
+    'FIX-06 more attempts are counted as lost than were made',
+    'losses',
+    (story) => {
+      const [turn] = turnsOf(story);
+      turn.lost += story.entries.length;
+      return true;
+    },
+  ],
+  [
+    'FIX-06 a turn fails because it was lost, which ends no process',
+    'losses',
+    (story) => {
+      const failed = turnsOf(story).find(({ status }) => status === 'failed');
+      if (failed) failed.error = { name: 'WorkerLostError', code: 'WORKER_LOST', message: '' };
+      return failed !== undefined;
+    },
+  ],
+  [
     'BOT-20 a checkpoint is there twice',
     'checkpoints',
     (story) =>

@@ -12,8 +12,10 @@ export interface Run {
   readonly submits: ReadonlyMap<string, readonly Call<'submit'>[]>;
   readonly processes: ReadonlyMap<string, ProcessRun>;
   readonly outages: readonly Interval[];
-  /** How many. */
+  /** How many, crashes included. */
   readonly faults: number;
+  /** How often a handler killed its process. */
+  readonly crashes: number;
   readonly endsAt: number;
 }
 
@@ -79,6 +81,8 @@ export interface Grant {
   readonly position: number;
   readonly fence: number;
   readonly failures: number;
+  /** Attempts that were lost with their process before this one. */
+  readonly lost: number;
   /** Names of the stored steps that came with it. */
   readonly steps: readonly string[];
   readonly process: string;

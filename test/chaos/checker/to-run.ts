@@ -1,6 +1,7 @@
 import { type Entry, type Note, type StoreContents } from '../history/history.js';
 import { type Call, isDone, pairCalls } from './calls.js';
 import { addTo } from './group-by.js';
+import { LETTING_GO } from './letting-go.js';
 import { toProcesses } from './processes.js';
 import {
   type Attempt,
@@ -20,9 +21,6 @@ type Draft<T> = {
       ? Map<Name, Item[]>
       : T[Key];
 };
-
-/** The calls by which a worker lets go of a turn: its handler has ended, or has come to a wait and goes no further. */
-const LETTING_GO: readonly string[] = ['settle', 'retry', 'release', 'wait'];
 
 /** Sorts a history by session and by turn. @throws Error when the history itself is broken */
 export function toRun(entries: readonly Entry[], contents: StoreContents): Run {
@@ -67,7 +65,8 @@ class RunBuilder {
       submits: this.submits,
       processes: toProcesses(this.entries),
       outages: this.outages(),
-      faults: this.notes.filter(({ what }) => what === 'fault').length,
+      faults: this.notes.filter(({ what }) => what === 'fault' || what === 'crash').length,
+      crashes: this.notes.filter(({ what }) => what === 'crash').length,
       endsAt: this.entries.reduce((latest, { at }) => Math.max(latest, at), 0),
     };
   }
@@ -146,7 +145,7 @@ class RunBuilder {
     if (this.attempts.has(attempt)) throw new Error(`Two handlers have the name ${attempt}.`);
     const turn = this.turn(turnId, sessionId);
     const claimed = turn.grants.filter(
-      (grant) => grant.process === process && grant.answeredAt <= at && grant.failures + 1 === number,
+      (grant) => grant.process === process && grant.answeredAt <= at && grant.failures + grant.lost + 1 === number,
     );
     const letGo = turn.fenced.find(
       (call) => call.process === process && call.sentAt >= at && LETTING_GO.includes(call.op),

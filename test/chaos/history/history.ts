@@ -109,6 +109,7 @@ export interface Held {
 export interface Claim extends Held {
   readonly position: number;
   readonly failures: number;
+  readonly lost: number;
   /** Names of the steps that came with it. */
   readonly steps: readonly string[];
 }
@@ -132,6 +133,8 @@ export type Happening =
   /** Its AbortSignal is aborted: from here on it is told to do nothing. */
   | { readonly what: 'abort'; readonly turnId: string; readonly attempt: string }
   | { readonly what: 'end'; readonly turnId: string; readonly attempt: string }
+  /** It kills its process: the last line of that. */
+  | { readonly what: 'crash'; readonly turnId: string; readonly attempt: string }
   /** A step does what it does: it was not stored before. */
   | { readonly what: 'step'; readonly turnId: string; readonly attempt: string; readonly step: string }
   /** A tool was used, by this attempt or by an earlier one whose result was stored; said when the use is over. */

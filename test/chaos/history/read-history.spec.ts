@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readHistory } from './read-history.js';
+import { hasCrashed, readHistory } from './read-history.js';
 
 const line = (process: string, at: number): string =>
   `${JSON.stringify({ at, process, type: 'note', what: 'outage' })}\n`;
@@ -33,5 +33,13 @@ describe('readHistory', () => {
   it('TRN-15 refuses a broken line within a history', () => {
     write('a.jsonl', `${line('a', 1)}{"at":\n${line('a', 2)}`);
     expect(() => readHistory(folder)).toThrow(/a\.jsonl, line 2 is not an entry/);
+  });
+
+  it('FIX-06 knows that a handler has killed its process', () => {
+    const crash = `${JSON.stringify({ at: 2, process: 'a', type: 'note', what: 'crash' })}\n`;
+    write('killed.jsonl', line('a', 1) + crash);
+    write('other.jsonl', crash + line('a', 3));
+    write('none.jsonl', '');
+    expect(['killed', 'other', 'none'].map((name) => hasCrashed(folder, name))).toEqual([true, false, false]);
   });
 });

@@ -11,6 +11,12 @@ export function readHistory(folder: string): Entry[] {
   return files.flatMap((name) => readFile(join(folder, name))).sort((a, b) => a.at - b.at);
 }
 
+/** Returns true if a handler of the process has killed it. */
+export function hasCrashed(folder: string, process: string): boolean {
+  const last = readFile(join(folder, `${process}.jsonl`)).at(-1);
+  return last?.type === 'note' && last.what === 'crash';
+}
+
 function readFile(file: string): Entry[] {
   // Behind the last line break there is nothing, or half a line.
   const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);

@@ -1,6 +1,6 @@
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { type HistoryFile } from './history-file.js';
-import { type Claim, type Held } from './history.js';
+import { type Claim, type Held, stepOfCall } from './history.js';
 
 type Ledger = SessionsAdapter['turns'];
 type ClaimedTurn = NonNullable<Awaited<ReturnType<Ledger['claim']>>>;
@@ -30,7 +30,7 @@ export function recordingStore(store: SessionsAdapter, history: HistoryFile): Se
         (settled) => ({ next: toClaim(settled.next) }),
       ),
     retry: (hold, failure) => history.call('retry', toHeld(hold), () => turns.retry(hold, failure), statusOf),
-    release: (hold, delayMs) => history.call('release', toHeld(hold), () => turns.release(hold, delayMs), statusOf),
+    release: (hold, ...args) => history.call('release', toHeld(hold), () => turns.release(hold, ...args), statusOf),
     wait: (hold, wait) =>
       history.call(
         'wait',
@@ -45,11 +45,11 @@ export function recordingStore(store: SessionsAdapter, history: HistoryFile): Se
         () => turns.renew(hold, leaseMs),
         () => null,
       ),
-    saveStep: (hold, step) =>
+    saveStep: (hold, step, ...more) =>
       history.call(
         'saveStep',
         { ...toHeld(hold), step: nameOf(step), value: step.value },
-        () => turns.saveStep(hold, step),
+        () => turns.saveStep(hold, step, ...more),
         ({ value }) => ({ value }),
       ),
   };
@@ -80,13 +80,13 @@ function toHeld({ sessionId, turnId, fence }: TurnHold): Held {
 
 function toClaim(claimed: ClaimedTurn | null): Claim | null {
   if (!claimed) return null;
-  const { position, failures } = claimed.turn;
-  return { ...toHeld(claimed.hold), position, failures, steps: claimed.steps.map(nameOf) };
+  const { position, failures, lost } = claimed.turn;
+  return { ...toHeld(claimed.hold), position, failures, lost, steps: claimed.steps.map(nameOf) };
 }
 
 /** Steps of a run's handlers have names that occur once a turn. */
-function nameOf({ name }: Pick<StoredStep, 'name'>): string {
-  return name;
+function nameOf({ kind, name }: Pick<StoredStep, 'kind' | 'name'>): string {
+  return kind === 'tool' ? stepOfCall(name) : name;
 }
 
 function statusOf<Status>({ status }: { readonly status: Status }): { status: Status } {

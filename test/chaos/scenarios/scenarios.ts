@@ -1,4 +1,5 @@
 import { clock } from './clock.js';
+import { culprit } from './culprit.js';
 import { frozen } from './frozen.js';
 import { kills } from './kills.js';
 import { network } from './network.js';
@@ -19,4 +20,5 @@ export const SCENARIOS: readonly Scenario[] = [
   rolling,
   stops,
   versions,
+  culprit,
 ];

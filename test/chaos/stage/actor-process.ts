@@ -3,17 +3,31 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { hasCrashed } from '../history/read-history.js';
 import { type ActorMessage, type ActorOrder, type ActorSetup } from '../actor/actor-setup.js';
 
 const PROGRAM = fileURLToPath(new URL('../actor/actor.js', import.meta.url));
 const START_LIMIT_MS = 30_000;
 const STOP_LIMIT_MS = 15_000;
+/** More than the crashes that a turn is allowed: a run ends although a turn crashes for ever. */
+const MAX_CRASHES = 12;
+
+/** Receives what happens to an actor. */
+export interface ActorWatch {
+  /** Reports a failure that the scenario did not cause. */
+  failed(error: Error): void;
+  /** A handler has killed the process, which is started again. */
+  crashed(): void;
+  /** The process runs again after a crash. */
+  restarted(): void;
+}
 
 /** An actor through all of its lives. What goes wrong without having been asked for ends the run. */
 export class ActorProcess {
   private child: ChildProcess | null = null;
   private lives = 0;
   private ended: Promise<unknown> = Promise.resolve();
+  private crashes = 0;
   private isQuiet = false;
   /** Its end was asked for. */
   private leaving = false;
@@ -29,7 +43,7 @@ export class ActorProcess {
     private readonly folder: string,
     private readonly setup: (process: string) => ActorSetup,
     private readonly env: Readonly<Record<string, string>>,
-    private readonly onFailure: (error: Error) => void,
+    private readonly watch: ActorWatch,
   ) {}
 
   /** Of its present life. */
@@ -109,7 +123,9 @@ export class ActorProcess {
     });
     this.ended = once(child, 'exit').then(([code, signal]) => {
       if (this.child === child) this.child = null;
-      if (runs && !this.leaving) this.fail(`ended by itself (${(signal as string) ?? `code ${code}`})`);
+      if (!runs || this.leaving) return;
+      if (hasCrashed(this.folder, this.process)) this.restart();
+      else this.fail(`ended by itself (${(signal as string) ?? `code ${code}`})`);
     });
     const limit = setTimeout(() => child.kill('SIGKILL'), START_LIMIT_MS);
     await Promise.race([once(child, 'message'), this.ended]);
@@ -117,7 +133,18 @@ export class ActorProcess {
     return runs;
   }
 
+  /** A handler has killed it. */
+  private restart(): void {
+    this.crashes += 1;
+    if (this.crashes > MAX_CRASHES) return this.fail(`was killed by its handlers ${this.crashes} times`);
+    this.watch.crashed();
+    this.start().then(
+      () => this.watch.restarted(),
+      (error: unknown) => this.watch.failed(error as Error),
+    );
+  }
+
   private fail(what: string): void {
-    this.onFailure(new Error(`${this.process} ${what}; see ${this.name}.log.`));
+    this.watch.failed(new Error(`${this.process} ${what}; see ${this.name}.log.`));
   }
 }

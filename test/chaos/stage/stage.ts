@@ -18,6 +18,10 @@ const CLIENTS = 12;
 /** What a scenario may want of its stage. */
 export interface StageOptions {
   readonly load: Pick<Load, 'failure' | 'wait' | 'cancel' | 'whenBusy'>;
+  /** One message ends each process that runs it. */
+  readonly culprit?: boolean;
+  /** After how many lost attempts a turn fails. Default 1000: faults end attempts of any turn. */
+  readonly maxLost?: number;
   /** Each actor has proxies of its own between itself and the servers. */
   readonly proxies?: boolean;
   /** Of the orchestrator, by the actor's name. Default `1.0.0`. */
@@ -40,6 +44,8 @@ export class Stage {
   readonly wires = new Map<ActorProcess, Wires>();
   /** What went wrong without having been asked for. */
   readonly failures: Error[] = [];
+  /** When a handler last killed its process, or that was last started again, by `performance.now()`. */
+  disturbedAt = 0;
   private readonly history: HistoryFile;
 
   private constructor(
@@ -74,6 +80,19 @@ export class Stage {
 
   get actors(): readonly ActorProcess[] {
     return [...new Set([...this.workers, ...this.fronts])];
+  }
+
+  get hasCulprit(): boolean {
+    return this.options.culprit ?? false;
+  }
+
+  get maxLost(): number {
+    return this.options.maxLost ?? 1000;
+  }
+
+  /** True if there is one actor: without it no process reaches the store. */
+  private get isAlone(): boolean {
+    return this.actors.length === 1;
   }
 
   get sessions(): readonly string[] {
@@ -177,17 +196,29 @@ export class Stage {
       queue: this.place.queuePlace(wires?.queue.url),
       version: this.options.version?.(name) ?? '1.0.0',
       leaseMs: LEASE_MS,
-      ...(role === 'work' ? {} : { load: this.load() }),
+      maxLost: this.maxLost,
+      ...(role === 'work' ? {} : { load: this.load(process) }),
     });
     const env = this.options.env?.(name) ?? {};
-    const actor = new ActorProcess(name, this.folder, setup, env, (error) => this.failures.push(error));
+    const actor = new ActorProcess(name, this.folder, setup, env, {
+      failed: (error) => this.failures.push(error),
+      crashed: () => this.disturbed('outage'),
+      restarted: () => this.disturbed('recovered'),
+    });
     if (wires) this.wires.set(actor, wires);
     return actor;
   }
 
-  private load(): Load {
+  private disturbed(what: 'outage' | 'recovered'): void {
+    this.disturbedAt = performance.now();
+    if (this.isAlone) this.note({ what });
+  }
+
+  private load(process: string): Load {
     const seed = this.random.int(-2_147_483_648, 2_147_483_647);
     const clients = this.place.name === 'sqlite' ? CLIENTS : CLIENTS / 2;
-    return { ...this.options.load, seed, clients, sessions: this.sessions };
+    // In the first life of the first one.
+    const culprit = this.options.culprit && process.endsWith('-1.1') ? { culprit: this.sessions[0] } : {};
+    return { ...this.options.load, seed, clients, sessions: this.sessions, ...culprit };
   }
 }

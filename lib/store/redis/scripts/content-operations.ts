@@ -1,4 +1,5 @@
 import { CONTENTS } from './contents.js';
+import { DOCUMENTS } from './documents.js';
 import { query, script, thrifty } from './script.js';
 
 /** ARGV: orchestrator, session, index, text, keep or ''. */
@@ -79,13 +80,14 @@ return { 1 }
 `,
 );
 
-/** ARGV: session, then the messages. */
+/** ARGV: session, whether it must be there and live, then the messages. */
 export const APPEND_MESSAGES = script(
   'append-messages',
-  [CONTENTS],
+  [CONTENTS, DOCUMENTS],
   /* lua */ `
-if is_erased(ARGV[1]) then return refuse('SESSION_NOT_FOUND', 'session_id', ARGV[1]) end
-append_messages(ARGV[1], '', '', arguments_from(2))
+local refusal = state_refusal(ARGV[1], ARGV[2])
+if refusal then return refusal end
+append_messages(ARGV[1], '', '', arguments_from(3))
 return { 1, redis.call('LLEN', key('messages', ARGV[1])), now }
 `,
 );

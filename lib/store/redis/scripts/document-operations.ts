@@ -19,16 +19,17 @@ return { 1, row and flat(write_document(ARGV[1], row, {}, tonumber(ARGV[2]))) or
 `,
 );
 
-/** ARGV: document, session, value, the version that must be there or '', ttlMs or ''. The answer is without the value. */
+/** ARGV: document, session, value, the version that must be there or '', ttlMs or '', 1 when the session must be there or ''. The answer is without the value. */
 export const SET_DOCUMENT = script(
   'set-document',
   [DOCUMENTS],
   /* lua */ `
 local document, session_id, value, if_version, ttl_ms = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+local refusal = state_refusal(session_id, ARGV[6])
+if refusal then return refusal end
 local before = live_document(document) or { version = 0, createdAt = now }
 if if_version and if_version ~= tonumber(before.version) then return { 1, false } end
-local version = before.version + 1
+local version = next_version(tonumber(before.version))
 local changes = { value = value, valueVersion = version, version = version, createdAt = before.createdAt }
 local row = write_document(document, new_document(document), changes, ttl_ms)
 row.value = nil
@@ -36,13 +37,14 @@ return { 1, flat(row) }
 `,
 );
 
-/** ARGV: session, then what append_document takes. */
+/** ARGV: session, 1 when it must be there or '', then what append_document takes. */
 export const APPEND_DOCUMENT = script(
   'append-document',
   [DOCUMENTS],
   /* lua */ `
-if is_erased(ARGV[1]) then return refuse('SESSION_NOT_FOUND', 'session_id', ARGV[1]) end
-local row = append_document(2)
+local refusal = state_refusal(ARGV[1], ARGV[2])
+if refusal then return refusal end
+local row = append_document(3)
 return { 1, row and flat(row) or false }
 `,
 );

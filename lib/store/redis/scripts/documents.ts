@@ -14,6 +14,16 @@ local function owners_of(document)
   return string.match(document, '^([^\\31]*)\\31[^\\31]*\\31([^\\31]*)\\31')
 end
 
+-- The refusal of a write, or nil. require_session is '' unless the session must be there and live.
+local function state_refusal(session_id, require_session)
+  if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+  if require_session == '' then return nil end
+  local state = redis.call('HGET', key('session', session_id), 'state')
+  if not state then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+  if state ~= 'expired' then return nil end
+  return refuse('SESSION_STATE', 'session_id', session_id, 'state', 'expired', 'attempted', 'write state')
+end
+
 -- nil when there is none; Redis lets a key live to the end of its last millisecond.
 local function live_document(document)
   local row = read(key('document', document))
@@ -61,11 +71,17 @@ local function write_document(document, row, changes, ttl_ms)
   return row
 end
 
+-- The version after this one, as text. After 0 it is the clock in microseconds, so that a document that is created again never has a
+-- version that it had before.
+local function next_version(before)
+  return whole(before > 0 and before + 1 or clock[1] * 1000000 + clock[2])
+end
+
 -- Its version, or nil.
 local function find_batch(row, id, first, last)
   for version = first, last do
     -- The time, the id and the entries are a line each.
-    if string.match(row[tostring(version)], '\\n([^\\n]*)\\n') == id then return version end
+    if string.match(row[whole(version)], '\\n([^\\n]*)\\n') == id then return version end
   end
 end
 
@@ -85,15 +101,15 @@ local function append_document(first)
   local changes, folded = {}, row and fold_through ~= '' and find_batch(row, fold_through, value_version + 1, version)
   if not row then
     row = new_document(document)
-    changes.value, changes.createdAt, changes.version = initial, now, 1
-    changes.valueVersion = entries == '' and 1 or 0
+    changes.value, changes.createdAt, changes.version = initial, now, next_version(0)
+    changes.valueVersion = entries == '' and changes.version or whole(changes.version - 1)
   elseif folded then
-    changes.value, changes.valueVersion = fold_value, folded
-    for number = value_version + 1, folded do changes[tostring(number)] = false end
+    changes.value, changes.valueVersion = fold_value, whole(folded)
+    for number = value_version + 1, folded do changes[whole(number)] = false end
   end
   if entries ~= '' then
-    changes.version = version + 1
-    changes[tostring(version + 1)] = now .. '\\n' .. id .. '\\n' .. entries
+    changes.version = changes.version or next_version(version)
+    changes[changes.version] = now .. '\\n' .. id .. '\\n' .. entries
   end
   return write_document(document, row, changes, expires_in)
 end

@@ -33,9 +33,9 @@ return { 1, cancel_open_turns(ARGV[1]) }
 /** Needs LANE. */
 const LANE_VIEW = /* lua */ `
 local HEAD = {
-  'orchestrator', 'status', 'failures', 'cancelMode', 'waitSignal', 'waitUntil', 'accepted', 'startedAt', 'dueAt',
+  'orchestrator', 'status', 'failures', 'lost', 'cancelMode', 'waitSignal', 'waitUntil', 'accepted', 'startedAt', 'dueAt',
 }
-local ACCEPTED = 7
+local ACCEPTED = 8
 
 local function accepted_at(accepted)
   return (place_of(accepted))

@@ -6,9 +6,11 @@ ${EPOCHS}
 -- How long a rung lane may stay unclaimed before it is offered again, and how long at most that grows.
 local RING_GRACE_MS = 1000
 local MAX_OFFER_BACKOFF_MS = 5000
+-- Before every lane that waits for a worker.
+local BEFORE_OTHERS = 0
 
 -- A lane is a row: nextPosition, the fence of the last claim, the id of its head, which is the first open turn; while that runs,
--- its holder and leaseUntil; offers since the last claim, mode, epochs. The ids of the turns behind the head are a list.
+-- its holder and leaseUntil; offers since the last claim and the score in due before the first of them; mode, epochs. The ids of the turns behind the head are a list.
 local function lane_key(session_id)
   return key('lane', session_id)
 end
@@ -120,12 +122,12 @@ local function rest_lane(session_id, lane)
   local at, head = lane_key(session_id), lane.head and read_turn(lane.head)
   lane.leaseUntil = nil
   if not head then
-    redis.call('HDEL', at, 'head', 'holder', 'leaseUntil', 'offers')
+    redis.call('HDEL', at, 'head', 'holder', 'leaseUntil', 'offers', 'firstAttentionAt')
     redis.call('ZREM', base .. 'lanes', session_id)
     attend(session_id, nil)
     return 0
   end
-  redis.call('HDEL', at, 'holder', 'leaseUntil', 'offers')
+  redis.call('HDEL', at, 'holder', 'leaseUntil', 'offers', 'firstAttentionAt')
   redis.call('HSET', at, 'head', lane.head)
   attend(session_id, attention_of(head))
   return is_due(head) and 1 or 0

@@ -3,36 +3,45 @@ import { LANE } from './lane.js';
 import { script, thrifty } from './script.js';
 import { SESSIONS } from './sessions.js';
 
+/** ARGV: id, the TTL in milliseconds or '', the lifetime in milliseconds or ''. */
 export const TOUCH_SESSION = script(
   'touch-session',
   [SESSIONS],
   /* lua */ `
-local session, max_lifetime_ms = read(session_key(ARGV[1])), tonumber(ARGV[2])
+local session = read(session_key(ARGV[1]))
 if not session then return not_found(ARGV[1]) end
-if session.state == 'expired' or (max_lifetime_ms and now - session.createdAt > max_lifetime_ms) then
+if session.state == 'expired' or is_overdue(session.createdAt, tonumber(ARGV[3])) then
   return session_over(session.id, 'touch')
 end
-return { 1, touch_session(session) }
+return { 1, touch_session(session, tonumber(ARGV[2])) }
 `,
 );
 
+/** ARGV: id, surface, policy, the most surfaces, what happens at that limit, lifetime as JSON. */
 export const ATTACH_SURFACE = script(
   'attach-surface',
   [SESSIONS],
   /* lua */ `
 local session, surface_id, policy, max_surfaces = read(session_key(ARGV[1])), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local on_limit, lifetime = ARGV[5], cjson.decode(ARGV[6])
 if not session then return not_found(ARGV[1]) end
-if session.state == 'expired' then return session_over(session.id, 'attachSurface') end
-if holds(session, surface_id) then return { 1, change_session(session), {} } end
+if session.state == 'expired' or is_overdue(session.createdAt, lifetime.max_ms) then
+  return session_over(session.id, 'attachSurface')
+end
+if holds(session, surface_id) then return { 1, change_session(session), {}, {} } end
 local surfaces = surfaces_of(session)
-if #surfaces >= max_surfaces then return refuse('SURFACE_LIMIT', 'session_id', session.id, 'limit', max_surfaces) end
+if #surfaces >= max_surfaces and on_limit == 'reject' then
+  return refuse('SURFACE_LIMIT', 'session_id', session.id, 'limit', max_surfaces)
+end
 if policy == 'reject' then
-  local taken = refuse_taken(session, { surface_id })
+  local taken = refuse_taken(session, { surface_id }, lifetime)
   if taken then return taken end
 end
-local moved_from = policy == 'move' and take_surfaces(session, { surface_id }) or {}
+local detached = {}
+while #surfaces >= max_surfaces do detached[#detached + 1] = table.remove(surfaces, 1) end
+local moved_from = policy ~= 'share' and take_surfaces(session, { surface_id }) or {}
 surfaces[#surfaces + 1] = surface_id
-return { 1, change_session(session, { surfaces = encode_surfaces(surfaces) }), moved_from }
+return { 1, change_session(session, { surfaces = encode_surfaces(surfaces) }), moved_from, detached }
 `,
 );
 

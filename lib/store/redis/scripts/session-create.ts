@@ -1,7 +1,7 @@
 import { script } from './script.js';
 import { SESSIONS } from './sessions.js';
 
-/** ARGV: id, user, workspace or '', surfaces as JSON, policy, recentMs or '', then metadata as fields and values. */
+/** ARGV: id, user, workspace or '', surfaces as JSON, policy, recentMs or '', lifetime as JSON, then metadata as fields and values. */
 export const CREATE_SESSION = script(
   'create-session',
   [SESSIONS],
@@ -22,14 +22,14 @@ if redis.call('EXISTS', session_key(id)) == 1 or is_erased(id) then
   return refuse('SESSION_CONFLICT', 'session_id', id)
 end
 if policy == 'reject' then
-  local taken = refuse_taken(session, surfaces)
+  local taken = refuse_taken(session, surfaces, cjson.decode(ARGV[7]))
   if taken then return taken end
 end
 
-for i = 7, #ARGV, 2 do session[ARGV[i]] = ARGV[i + 1] end
+for i = 8, #ARGV, 2 do session[ARGV[i]] = ARGV[i + 1] end
 write(session_key(id), {}, session)
 reindex(nil, session)
-local moved_from = policy == 'move' and take_surfaces(session, surfaces) or {}
+local moved_from = policy ~= 'share' and take_surfaces(session, surfaces) or {}
 return { 1, flat(session), 1, moved_from }
 `,
 );

@@ -101,12 +101,14 @@ local function change_session(session, changes)
   return { flat(session), before.state, changes and 1 or 0 }
 end
 
--- Touches an active session of which the client knows the row by its version. nil: that was changed.
-local function touch_known(id, known_version)
+-- Touches an active session of which the client knows the row by its version. nil: that was changed, or was idle for
+-- longer than ttl_ms.
+local function touch_known(id, known_version, ttl_ms)
   local at = session_key(id)
   local version, state, edited, last, user, workspace, surfaces, created = unpack(redis.call(
     'HMGET', at, 'version', 'state', 'edited', 'lastActivityAt', 'userId', 'workspaceId', 'surfaces', 'createdAt'))
   if version ~= known_version or state ~= 'active' or edited or tonumber(last) >= now then return nil end
+  if ttl_ms and now - last > ttl_ms then return nil end
   redis.call('HSET', at, 'lastActivityAt', stamp, 'version', whole(version + 1))
   local session = { id = id, userId = user, state = state, workspaceId = workspace, surfaces = surfaces, createdAt = created }
   local score, member = whole(-now), member_of(session)
@@ -114,8 +116,10 @@ local function touch_known(id, known_version)
   return now
 end
 
-local function touch_session(session)
+-- An active session that was idle for longer than ttl_ms counts as suspended.
+local function touch_session(session, ttl_ms)
   local last = math.max(tonumber(session.lastActivityAt), now)
+  if session.state == 'active' and ttl_ms and now - session.lastActivityAt > ttl_ms then session.state = 'suspended' end
   if session.state == 'active' then
     if last <= tonumber(session.lastActivityAt) then return change_session(session) end
     return change_session(session, { lastActivityAt = whole(last) })
@@ -141,11 +145,24 @@ local function live_in_slot(session, surface_id)
   return redis.call('ZRANGE', slot_key(session, surface_id), 0, -1, 'REV')
 end
 
--- The surfaces that another session has: a refusal.
-local function refuse_taken(session, surfaces)
+-- Whether a session is past its lifetime: milliseconds, or nil for no limit.
+local function is_overdue(created_at, max_ms)
+  return max_ms and now - created_at > max_ms
+end
+
+-- Whether a live session is past its lifetime, or idle for so long that a sweep expires it. lifetime: max_ms, idle_ms,
+-- active_idle_ms; nil for no limit.
+local function is_abandoned(id, lifetime)
+  local state, created, last = unpack(redis.call('HMGET', session_key(id), 'state', 'createdAt', 'lastActivityAt'))
+  local idle_ms = lifetime[state == 'active' and 'active_idle_ms' or 'idle_ms']
+  return is_overdue(created, lifetime.max_ms) or (idle_ms and now - last > idle_ms)
+end
+
+-- The surfaces that another session holds and has not abandoned: a refusal.
+local function refuse_taken(session, surfaces, lifetime)
   for _, surface in ipairs(surfaces) do
     for _, holder in ipairs(live_in_slot(session, surface)) do
-      if holder ~= session.id then
+      if holder ~= session.id and not is_abandoned(holder, lifetime) then
         return refuse('SURFACE_CONFLICT', 'session_id', session.id, 'surface_id', surface, 'held_by', holder)
       end
     end

@@ -27,7 +27,7 @@ local lane = read_lane(session_id)
 if lane.nextPosition then
   begin_epoch(session_id, lane, namespaces, epoch)
   if head ~= '' then
-    local version = if_version + 1
+    local version = next_version(if_version)
     write_document(head, new_document(head), { value = value, valueVersion = version, version = version, createdAt = now })
   end
 end

@@ -51,37 +51,68 @@ return { 1, turn_reply(read_turn(turn.id)), ring }
 `,
 );
 
-/**
- * Lanes to ring, each put off for a while that doubles until somebody claims: a backlog is not rung without end. One that
- * runs is looked at again when its lease ends.
- */
+/** Offers a lane that nobody runs, which puts it off for a while that doubles until somebody claims: a backlog is not rung without end. */
+const OFFER = /* lua */ `
+-- A lane of the index; nil when a worker runs it: it is looked at again when its lease ends.
+local function idle_lane(id, attention_at)
+  local lease_until, offers, first_at = unpack(redis.call('HMGET', lane_key(id), 'leaseUntil', 'offers', 'firstAttentionAt'))
+  if lease_until and tonumber(lease_until) > now then
+    attend(id, lease_until)
+    return nil
+  end
+  return { id = id, offers = tonumber(offers or 0), first_at = offers and first_at or attention_at }
+end
+
+local function offer(lane)
+  redis.call('HSET', lane_key(lane.id), 'offers', lane.offers + 1, 'firstAttentionAt', lane.first_at)
+  attend(lane.id, whole(now + math.min(RING_GRACE_MS * 2 ^ lane.offers, MAX_OFFER_BACKOFF_MS)))
+  return lane.id
+end
+
+if mode_of_all() == 'paused' then return { 1, {} } end
+`;
+
+/** Lanes to ring, the most overdue first. */
 export const DUE = script(
   'due',
   [CONTENTS, LANE],
   /* lua */ `
+${OFFER}
 -- Pages of lanes that only run, in a call, so that nobody waits for long.
 local MOST_PAGES = 10
 
-local function offer(session_id)
-  local offers = redis.call('HINCRBY', lane_key(session_id), 'offers', 1)
-  attend(session_id, whole(now + math.min(RING_GRACE_MS * 2 ^ (offers - 1), MAX_OFFER_BACKOFF_MS)))
-  return session_id
-end
-
-if mode_of_all() == 'paused' then return { 1, {} } end
 local limit, found = tonumber(ARGV[1]), {}
 for _ = 1, MOST_PAGES do
-  local page = redis.call('ZRANGE', base .. 'due', '-inf', stamp, 'BYSCORE', 'LIMIT', 0, limit - #found)
-  for _, session_id in ipairs(page) do
-    local lease_until = redis.call('HGET', lane_key(session_id), 'leaseUntil')
-    if lease_until and tonumber(lease_until) > now then
-      attend(session_id, lease_until)
-    else
-      found[#found + 1] = offer(session_id)
-    end
+  local page = redis.call('ZRANGE', base .. 'due', '-inf', stamp, 'BYSCORE', 'LIMIT', 0, limit - #found, 'WITHSCORES')
+  for i = 1, #page, 2 do
+    local lane = idle_lane(page[i], page[i + 1])
+    if lane then found[#found + 1] = offer(lane) end
   end
   if #page == 0 or #found == limit then break end
 end
+return { 1, found }
+`,
+);
+
+/** Lanes to ring, those that were put off included; those that wait longest first. */
+export const DUE_OR_OFFERED = script(
+  'due-or-offered',
+  [CONTENTS, LANE],
+  /* lua */ `
+${OFFER}
+-- Lanes that are looked at in a call, so that nobody waits for long. The others are offered when they are due.
+local MOST_LANES = 10000
+
+local until_time = whole(now + MAX_OFFER_BACKOFF_MS)
+local lanes = redis.call('ZRANGE', base .. 'due', '-inf', until_time, 'BYSCORE', 'LIMIT', 0, MOST_LANES, 'WITHSCORES')
+local waiting = {}
+for i = 1, #lanes, 2 do
+  local lane = idle_lane(lanes[i], lanes[i + 1])
+  if lane and (lane.offers > 0 or tonumber(lanes[i + 1]) <= now) then waiting[#waiting + 1] = lane end
+end
+table.sort(waiting, function(a, b) return tonumber(a.first_at) < tonumber(b.first_at) end)
+local found = {}
+for i = 1, math.min(#waiting, tonumber(ARGV[1])) do found[i] = offer(waiting[i]) end
 return { 1, found }
 `,
 );
@@ -127,27 +158,35 @@ return { 1, redis.call('HGETALL', key('signals', ARGV[1])) }
 `,
 );
 
-/** ARGV: session, position to begin after, limit, then the statuses that are asked for. */
+/** ARGV: session, position to begin after, limit, order, whether open turns only, then the statuses that are asked for. */
 export const LIST_TURNS = query(
   'list-turns',
   [CONTENTS, LANE],
   /* lua */ `
-local after, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
-local wanted, only_open = nil, #ARGV > 3
-for i = 4, #ARGV do
+local after, limit, latest_first = ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'desc'
+local wanted = nil
+for i = 6, #ARGV do
   wanted = wanted or {}
   wanted[ARGV[i]] = true
-  only_open = only_open and (ARGV[i] == 'queued' or ARGV[i] == 'running' or ARGV[i] == 'waiting')
 end
+local first = '-inf'
 -- The open ones begin with the head, which costs nothing of the lane's history.
-if only_open then
+if ARGV[5] == '1' then
   local head = redis.call('HGET', lane_key(ARGV[1]), 'head')
   if not head then return { 1, {} } end
-  after = math.max(after, redis.call('ZSCORE', key('turns', ARGV[1]), head) - 1)
+  first = redis.call('ZSCORE', key('turns', ARGV[1]), head)
+  if not latest_first and tonumber(after) < tonumber(first) then after = first - 1 end
+end
+local function next_ids()
+  local lane = key('turns', ARGV[1])
+  if latest_first then
+    return redis.call('ZRANGE', lane, '(' .. after, first, 'BYSCORE', 'REV', 'LIMIT', 0, limit, 'WITHSCORES')
+  end
+  return redis.call('ZRANGE', lane, '(' .. after, '+inf', 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
 end
 local found = {}
 while #found < limit do
-  local ids = redis.call('ZRANGE', key('turns', ARGV[1]), '(' .. after, '+inf', 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
+  local ids = next_ids()
   if #ids == 0 then break end
   for i = 1, #ids, 2 do
     local turn = read_turn(ids[i])

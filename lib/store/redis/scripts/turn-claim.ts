@@ -1,3 +1,4 @@
+import { SUSPECT_FROM_LOST } from '../../../turn/turn.js';
 import { CONTENTS } from './contents.js';
 import { DOCUMENTS } from './documents.js';
 import { LANE } from './lane.js';
@@ -5,10 +6,10 @@ import { script } from './script.js';
 
 /** How a worker gets the head of a lane: alone, with a turn that it accepts, or after one that it settles. Needs LANE and DOCUMENTS. */
 export const ATTEMPT = /* lua */ `
--- ARGV, from the first on: holder, leaseMs, maxAttempts, and what the worker needs as JSON, '' for nothing.
+-- ARGV, from the first on: holder, leaseMs, how losses are handled, and what the worker needs as JSON, '' for nothing.
 local function claim_from(first)
   return {
-    holder = ARGV[first], lease_ms = ARGV[first + 1], max_attempts = tonumber(ARGV[first + 2]), needs = ARGV[first + 3],
+    holder = ARGV[first], lease_ms = ARGV[first + 1], losses = ARGV[first + 2], needs = ARGV[first + 3],
   }
 end
 
@@ -49,7 +50,7 @@ local function begin_attempt(session_id, lane, head, claim, known)
       redis.call('HSETNX', key('steps', head.id), head.waitStep, '{"received":false}')
     end
     write(at, head, {
-      status = 'running', failures = head.failures or false,
+      status = 'running', lost = head.lost or false,
       dueAt = false, waitSignal = false, waitStep = false, waitUntil = false,
     })
   else
@@ -66,45 +67,72 @@ local function begin_attempt(session_id, lane, head, claim, known)
   lane.fence = whole(math.max((lane.fence or 0) + 1, now))
   redis.call('HSET', lane_key(session_id),
     'head', head.id, 'fence', lane.fence, 'holder', claim.holder, 'leaseUntil', whole(lease_until))
-  if lane.offers then redis.call('HDEL', lane_key(session_id), 'offers') end
+  if lane.offers then redis.call('HDEL', lane_key(session_id), 'offers', 'firstAttentionAt') end
   return claimed_reply(session_id, lane, head, claim, known)
 end
 
--- A turn whose worker was lost gets another attempt unless it was to end anyway, or lapsed too often.
-local function may_go_on(head, max_attempts)
-  local mode = end_before_next_attempt(head)
-  if mode then
-    stop_turn(head, mode)
-    return false
+local SUSPECT_FROM_LOST = ${SUSPECT_FROM_LOST}
+
+-- Counts a lost attempt. The turn runs again at once, is queued after a pause, or ends.
+local function after_loss(head, claim)
+  local max_lost, pause_ms, max_pause_ms = string.match(claim.losses, '^(%d+) (%d+) (%d+)')
+  local lost = (head.lost or 0) + 1
+  if lost >= tonumber(max_lost) then
+    local message = 'The process that ran the turn was lost ' .. lost .. ' times.'
+    local failure = '{"name":"WorkerLostError","code":"WORKER_LOST","message":"' .. message .. '"}'
+    end_turn(head, 'failed', 'lost', lost, 'error', failure)
+    return read_turn(head.id)
   end
-  local failures = (head.failures or 0) + 1
-  if failures < max_attempts then
-    head.failures = failures
-    return true
+  head.lost = lost
+  if lost >= SUSPECT_FROM_LOST then
+    local wait_ms = math.min(pause_ms * 2 ^ (lost - SUSPECT_FROM_LOST), tonumber(max_pause_ms))
+    write(turn_key(head.id), head, { status = 'queued', lost = lost, dueAt = whole(now + wait_ms) })
+    changed(head.id)
   end
-  local lost = '{"name":"WorkerLostError","code":"WORKER_LOST","message":"The worker that ran the turn was lost; '
-    .. 'the turn was attempted ' .. failures .. ' times."}'
-  -- What the attempt before said is the better answer to why.
-  end_turn(head, 'failed', 'failures', failures, 'error', head.error or lost)
-  return false
+  return head
 end
 
--- The head when it is due and nobody holds it with a live lease, else false.
+local function takes_suspects(claim)
+  return string.sub(claim.losses, -1) == 's'
+end
+
+-- Takes a lane over whose worker was lost. Gives the head when that runs again at once, and the lost turn with its holder.
+local function take_over(session_id, lane, head, claim)
+  local mode, lost = end_before_next_attempt(head), nil
+  if mode then
+    stop_turn(head, mode)
+  else
+    local holder = lane.holder
+    head = after_loss(head, claim)
+    lost = { turn_reply(head), holder }
+    if head.status == 'running' then return head, lost end
+  end
+  if mode or head.status ~= 'queued' then drop_head(session_id, lane) end
+  rest_lane(session_id, lane)
+  return nil, lost
+end
+
+-- The head when it is due and nobody holds it with a live lease, else false; then the lost turn with its holder or false, and
+-- whether the head is a suspect that the claim does not take.
 local function claim_lane(session_id, claim)
-  local lane = read_lane(session_id)
+  local lane, lost = read_lane(session_id), false
   while lane.head do
     local head = read_turn(lane.head)
-    if is_held_by(lane, claim) then return claimed_reply(session_id, lane, head, claim, {}) end
+    if is_held_by(lane, claim) then return claimed_reply(session_id, lane, head, claim, {}), lost end
     local is_free = is_due(head)
     if lane.leaseUntil then is_free = is_lapsed(lane) end
-    if not is_free or is_paused(session_id, lane) then return false end
-    if not lane.leaseUntil or may_go_on(head, claim.max_attempts) then
-      return begin_attempt(session_id, lane, head, claim, {})
+    if not is_free or is_paused(session_id, lane) then return false, lost end
+    local ready = head
+    if lane.leaseUntil then
+      local found
+      ready, found = take_over(session_id, lane, head, claim)
+      lost = found or lost
+    elseif tonumber(head.lost or 0) >= SUSPECT_FROM_LOST and not takes_suspects(claim) then
+      return false, lost, true
     end
-    drop_head(session_id, lane)
-    rest_lane(session_id, lane)
+    if ready then return begin_attempt(session_id, lane, ready, claim, {}), lost end
   end
-  return false
+  return false, lost
 end
 `;
 
@@ -113,6 +141,7 @@ export const CLAIM = script(
   'claim',
   [CONTENTS, DOCUMENTS, LANE, ATTEMPT],
   /* lua */ `
-return { 1, claim_lane(ARGV[1], claim_from(2)) }
+local claimed, lost, is_suspect = claim_lane(ARGV[1], claim_from(2))
+return { 1, claimed, lost, is_suspect and 1 or 0 }
 `,
 );

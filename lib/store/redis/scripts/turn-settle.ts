@@ -10,6 +10,7 @@ const COMMIT = /* lua */ `
 local session_id, turn_id, fence, status, outcome, failure = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local checkpoint_of, turn_index = ARGV[7], ARGV[8]
 local claim = ARGV[12] ~= '' and claim_from(12)
+local session_ttl_ms = tonumber(ARGV[18])
 
 local settled_fence, orchestrator, failures, epochs, event_ttl =
   unpack(redis.call('HMGET', turn_key(turn_id), 'settledFence', 'orchestrator', 'failures', 'epochs', 'eventTtl'))
@@ -27,17 +28,17 @@ if settled_fence ~= fence then
     append_checkpoint(checkpoint_of, session_id, turn_index, ARGV[9], tonumber(ARGV[10]), first)
   end
 
-  local messages_from = 19 + ARGV[18] * APPEND_ARGUMENTS
-  for first = 19, messages_from - 1, APPEND_ARGUMENTS do append_document(first) end
+  local messages_from = 21 + ARGV[20] * APPEND_ARGUMENTS
+  for first = 21, messages_from - 1, APPEND_ARGUMENTS do append_document(first) end
   append_messages(session_id, turn_id, orchestrator, arguments_from(messages_from))
 
   -- A session that ended meanwhile is not brought back by a turn that settles late.
   local session_change = false
   if status == 'awaiting-input' or status == 'completed' then
-    session_change = ARGV[17] ~= '' and touch_known(session_id, ARGV[17])
+    session_change = ARGV[17] ~= '' and touch_known(session_id, ARGV[17], session_ttl_ms)
     if not session_change then
       local session = read(session_key(session_id))
-      session_change = session and session.state ~= 'expired' and touch_session(session) or false
+      session_change = session and session.state ~= 'expired' and touch_session(session, session_ttl_ms) or false
     end
   end
 
@@ -49,6 +50,9 @@ if settled_fence ~= fence then
     ended[#ended + 1], ended[#ended + 2] = 'error', failure
   elseif failures then
     redis.call('HDEL', turn_key(turn_id), 'error')
+  end
+  if ARGV[19] ~= '' then
+    ended[#ended + 1], ended[#ended + 2] = 'spent', ARGV[19]
   end
   end_turn({ id = turn_id, eventTtl = event_ttl }, status, unpack(ended))
   drop_head(session_id, lane)
@@ -79,7 +83,7 @@ return { 1, turn_reply(read_turn(turn_id)), false, next_turn, ring }
 /**
  * TurnLedger.settle. ARGV: the hold, status, what came of the turn as JSON, error as JSON or '', of the checkpoint orchestrator, index
  * or '', text and how many are kept or '', namespaces that are written to, what claim_from takes with the holder '' for no claim, 1
- * when the client knows the turn as it was claimed, the version of the session that it knows or '', how many documents change, then
- * what append_document takes for each, then the messages.
+ * when the client knows the turn as it was claimed, the version of the session that it knows or '', the TTL of the session in
+ * milliseconds or '', the tokens as JSON or '', how many documents change, then what append_document takes for each, then the messages.
  */
 export const SETTLE = script('settle', [CONTENTS, DOCUMENTS, LANE, ATTEMPT, SESSIONS], COMMIT, REPEAT);

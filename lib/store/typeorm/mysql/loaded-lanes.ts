@@ -23,17 +23,27 @@ export class LoadedLanes extends LoadedTable<LaneRow, string> implements LaneTab
   }
 
   due(now: number, limit: number): LaneRow[] {
-    const found = this.unit.recall<string[]>('due', () => {
+    const where = `WHERE attention_at <= ? ORDER BY attention_at LIMIT ? ${this.unit.skipLocked}`;
+    return this.found('due', SQL.lane.select(where, now, limit));
+  }
+
+  dueOrOffered(now: number, until: number, limit: number): LaneRow[] {
+    const where = `WHERE attention_at <= ? AND attention_at <= IF(offers > 0, ?, ?)
+      ORDER BY IF(offers > 0, first_attention_at, attention_at) LIMIT ? ${this.unit.skipLocked}`;
+    return this.found('due or offered', SQL.lane.select(where, until, until, now, limit));
+  }
+
+  private found(name: string, query: Statement): LaneRow[] {
+    const found = this.unit.recall<string[]>(name, () => {
       const take: Query['take'] = ({ rows }) => {
         const lanes = rows as unknown as LaneRow[];
         this.put(lanes);
         this.unit.learn(
-          'due',
+          name,
           lanes.map(({ sessionId }) => sessionId),
         );
       };
-      const due = `WHERE attention_at <= ? ORDER BY attention_at LIMIT ? ${this.unit.skipLocked}`;
-      return { queries: [{ ...SQL.lane.select(due, now, limit), take }] };
+      return { queries: [{ ...query, take }] };
     });
     return found.flatMap((sessionId) => this.rows.get(sessionId) ?? []);
   }

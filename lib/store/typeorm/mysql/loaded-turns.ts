@@ -1,7 +1,8 @@
-import { isTerminal, type TurnStatus } from '../../../turn/turn.js';
-import { type SignalRow, type StepRow, type TurnRow } from '../../embedded/rows.js';
+import { type SignalRow, type StepRow, type StepRowKey, type TurnRow } from '../../embedded/rows.js';
 import { type SignalTable, type StepTable, type TurnTable } from '../../embedded/tables.js';
 import { MemorySignals, MemorySteps, MemoryTurns } from '../../memory/memory-turns.js';
+import { type TurnSelection } from '../../turn-selection.js';
+import { positionsOf } from '../turn-positions.js';
 import { LoadedTable } from './loaded-table.js';
 import { places, type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
@@ -73,14 +74,15 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     return this.rows.byIdempotencyKey(sessionId, key);
   }
 
-  select(sessionId: string, statuses: readonly TurnStatus[] | null, after: number, limit: number): TurnRow[] {
-    const name = fact('turns', sessionId, JSON.stringify(statuses), after, limit);
+  select(selection: TurnSelection, limit: number): TurnRow[] {
+    const { sessionId, statuses, after } = selection;
+    const name = fact('turns', JSON.stringify(selection), limit);
     this.unit.recall(name, () => {
+      const { condition, order } = positionsOf(selection, '?');
       const filter = statuses === null ? '' : `AND status IN (${places(statuses)})`;
-      // Lets the index of open turns answer, which costs nothing of the lane's history.
-      const open = statuses === null || statuses.some(isTerminal) ? '' : 'AND is_open = 1';
+      const open = selection.isOpen ? 'AND is_open = 1' : '';
       const list = SQL.turn.select(
-        `WHERE session_id = ? AND position > ? ${filter} ${open} ORDER BY position LIMIT ?`,
+        `WHERE session_id = ? AND ${condition} ${filter} ${open} ${order} LIMIT ?`,
         sessionId,
         after,
         ...(statuses ?? []),
@@ -92,7 +94,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
       };
       return { lock: { session: sessionId }, queries: [{ ...list, take }] };
     });
-    return this.rows.select(sessionId, statuses, after, limit);
+    return this.rows.select(selection, limit);
   }
 
   firstOpen(session: SessionTerm): Query {
@@ -202,7 +204,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
   }
 }
 
-export class LoadedSteps extends LoadedTable<StepRow, Omit<StepRow, 'value'>> implements StepTable {
+export class LoadedSteps extends LoadedTable<StepRow, StepRowKey> implements StepTable {
   constructor(
     unit: Unit,
     turns: LoadedTurns,

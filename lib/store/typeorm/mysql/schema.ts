@@ -51,8 +51,10 @@ export const CREATE_TABLES: readonly string[] = [
     running_turn ${ID},
     holder ${NAME},
     lease_until BIGINT,
+    awaited ${TEXT},
     attention_at BIGINT,
     offers BIGINT NOT NULL,
+    first_attention_at BIGINT,
     mode ${WORD},
     epochs ${TEXT},
     KEY {lane_attention!} (attention_at)
@@ -70,10 +72,12 @@ export const CREATE_TABLES: readonly string[] = [
     request_hash ${TEXT},
     status ${WORD} NOT NULL,
     failures BIGINT NOT NULL,
+    lost BIGINT NOT NULL,
     turn_index BIGINT,
     reply ${TEXT},
     error ${TEXT},
     report ${TEXT},
+    spent ${TEXT},
     cancel_mode ${WORD},
     superseded_by ${ID},
     wait_signal ${NAME},
@@ -107,12 +111,10 @@ export const CREATE_TABLES: readonly string[] = [
 
   `CREATE TABLE {step} (
     turn_id ${ID} NOT NULL,
-    iteration BIGINT NOT NULL,
-    intent ${NAME} NOT NULL,
-    name ${NAME} NOT NULL,
-    occurrence BIGINT NOT NULL,
+    id ${ID} NOT NULL,
+    step_key ${TEXT} NOT NULL,
     value ${TEXT} NOT NULL,
-    PRIMARY KEY (turn_id, iteration, intent, name, occurrence)
+    PRIMARY KEY (turn_id, id)
   ) ${OPTIONS}`,
 
   `CREATE TABLE {signal} (
@@ -134,7 +136,7 @@ export const CREATE_TABLES: readonly string[] = [
     version ${TEXT} NOT NULL,
     summarized_through BIGINT NOT NULL,
     saved_at BIGINT NOT NULL,
-    time_travel ${TEXT},
+    extras ${TEXT},
     PRIMARY KEY (orchestrator, session_id, turn_index),
     KEY {checkpoint_session!} (session_id)
   ) ${OPTIONS}`,

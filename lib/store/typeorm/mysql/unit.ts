@@ -53,15 +53,20 @@ export class Unit {
 
   /** The store's clock, read after what was locked last. */
   get now(): number {
+    return Math.floor(this.micros / 1000);
+  }
+
+  /** As {@link now}, in microseconds. */
+  get micros(): number {
     return this.time ?? this.ask({ queries: this.writes ? [] : [this.clock()] });
   }
 
   clock(): Query {
     return {
-      sql: 'SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED) AS now',
+      sql: 'SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS micros',
       values: [],
       take: ({ rows: [row] }) => {
-        this.time = row.now as number;
+        this.time = row.micros as number;
       },
     };
   }

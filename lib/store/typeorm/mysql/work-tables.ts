@@ -91,6 +91,7 @@ export class WorkTables {
       get now() {
         return unit.now;
       },
+      nextVersion: (before) => (before > 0 ? before + 1 : unit.micros),
       sessions,
       lanes,
       turns,

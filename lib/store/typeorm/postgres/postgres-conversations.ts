@@ -1,5 +1,6 @@
 import { type ConversationLog, type MessageRange, type NewMessage } from '../../../conversation/conversation.store.js';
 import { type Message } from '../../../conversation/message.js';
+import { type StateOwnership } from '../../../state/state.store.js';
 import { toMessage } from '../../embedded/row-mapping.js';
 import { type MessageRow } from '../../embedded/rows.js';
 import { type PostgresDatabase } from './postgres-database.js';
@@ -10,8 +11,12 @@ import { type SqlRow, toMessageArgs, toRow } from './postgres-rows.js';
 export class PostgresConversations implements ConversationLog {
   constructor(private readonly db: PostgresDatabase) {}
 
-  async append(sessionId: string, messages: readonly NewMessage[]): Promise<Message[]> {
-    const args = { session_id: sessionId, messages: messages.map(toMessageArgs) };
+  async append(
+    sessionId: string,
+    messages: readonly NewMessage[],
+    { requireSession = false }: StateOwnership = {},
+  ): Promise<Message[]> {
+    const args = { session_id: sessionId, messages: messages.map(toMessageArgs), require_session: requireSession };
     return granted(await this.db.call<SqlRow[]>('append_to_conversation_v1', args)).map(toMessageFromSql);
   }
 

@@ -5,6 +5,7 @@ import {
   type StateBatch,
   type StateDocument,
 } from '../../../state/state.store.js';
+import { readRecord } from '../../corrupt-records.js';
 import { iso, toDocument } from '../../embedded/row-mapping.js';
 
 /** A document as the functions answer it. */
@@ -30,7 +31,7 @@ export function addressArgs({ namespace, scope, sessionId, key }: StateAddress):
 
 /** An append as `append_to_document` takes it. */
 export function appendArgs(address: StateAddress, append: StateAppend): Record<string, unknown> {
-  const { id, entries, initial, ifVersion, ttlMs, keepExpiry, fold } = append;
+  const { id, entries, initial, ifVersion, ttlMs, keepExpiry, fold, requireSession } = append;
   return {
     ...addressArgs(address),
     id,
@@ -39,14 +40,20 @@ export function appendArgs(address: StateAddress, append: StateAppend): Record<s
     if_version: ifVersion,
     ttl_ms: ttlMs,
     keep_expiry: keepExpiry,
+    require_session: requireSession,
     fold_through: fold?.through,
     fold_value: JSON.stringify(fold?.value),
   };
 }
 
-export function toDocumentFromSql(sql: SqlDocument): StateDocument {
+/** @param key of the document, as errors name it */
+export function toDocumentFromSql(sql: SqlDocument, key = ''): StateDocument {
+  return readRecord('document', key, () => documentOf(sql, key));
+}
+
+function documentOf(sql: SqlDocument, key: string): StateDocument {
   const { value, version, created_at: createdAt, accessed_at: accessedAt, expires_at: expiresAt } = sql;
-  const document = toDocument({ value, batches: '[]', version, createdAt, accessedAt, expiresAt });
+  const document = toDocument({ key, value, batches: '[]', version, createdAt, accessedAt, expiresAt });
   return { ...document, batches: sql.batches.map(toBatch) };
 }
 

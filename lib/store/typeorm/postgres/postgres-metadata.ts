@@ -1,6 +1,7 @@
 import { type Session } from '../../../session/session.js';
 import { toSession } from '../../embedded/row-mapping.js';
 import { type SessionRow } from '../../embedded/rows.js';
+import { readRecord } from '../../corrupt-records.js';
 import { type SqlRow, toRow } from './postgres-rows.js';
 
 /**
@@ -19,7 +20,10 @@ export function encodePatch(patch: Readonly<Record<string, unknown>>): string {
 /** A session from its row as SQL gives it. */
 export function toSessionFromSql(sql: SqlRow): Session {
   const row = toRow<SessionRow>(sql);
-  return { ...toSession({ ...row, metadata: '{}' }), metadata: decode(row.metadata) };
+  return readRecord('session', row.id, () => ({
+    ...toSession({ ...row, metadata: '{}' }),
+    metadata: decode(row.metadata),
+  }));
 }
 
 function encode(

@@ -1,6 +1,7 @@
 import { type NewCheckpoint } from '../../../checkpoint/checkpoint.js';
 import { type NewMessage } from '../../../conversation/conversation.store.js';
-import { timeTravelOf } from '../../embedded/row-mapping.js';
+import { stepId, type StepKey, stepText } from '../../../turn/turn-step.js';
+import { extrasOf } from '../../embedded/row-mapping.js';
 
 /** A row as `row_to_json` gives it: columns in snake case, bigint as a number. */
 export type SqlRow = Readonly<Record<string, string | number | null>>;
@@ -19,6 +20,11 @@ export function toMessageArgs({ id, role, orchestrator, ...body }: NewMessage): 
   return { id, role, orchestrator, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };
 }
 
+/** A step's key as `store_step` takes it. */
+export function toStepArgs(key: StepKey): Record<string, unknown> {
+  return { id: stepId(key), step_key: stepText(key) };
+}
+
 /** A checkpoint as `append_checkpoint` takes it. */
 export function toCheckpointArgs(checkpoint: NewCheckpoint): Record<string, unknown> {
   return {
@@ -32,7 +38,7 @@ export function toCheckpointArgs(checkpoint: NewCheckpoint): Record<string, unkn
     signature: checkpoint.signature,
     version: checkpoint.version,
     summarized_through: checkpoint.summarizedThrough,
-    time_travel: timeTravelOf(checkpoint),
+    extras: extrasOf(checkpoint),
   };
 }
 

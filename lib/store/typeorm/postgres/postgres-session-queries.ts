@@ -1,6 +1,7 @@
 import { type Session, type SessionState } from '../../../session/session.js';
 import { decodeCursor, type SessionCursor } from '../../../session/session.cursor.js';
 import { type SessionQuery } from '../../../session/session.inputs.js';
+import { readableList, readAll } from '../../corrupt-records.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { toSessionFromSql } from './postgres-metadata.js';
 import { type SqlRow } from './postgres-rows.js';
@@ -19,8 +20,10 @@ export async function findSession(db: PostgresDatabase, sessionId: string): Prom
 }
 
 export async function findSessions(db: PostgresDatabase, query: SessionQuery): Promise<Session[]> {
-  const { sql, values } = findStatement(query);
-  return (await db.query<{ row: SqlRow }>(sql, values)).map(({ row }) => toSessionFromSql(row));
+  return readableList(query.limit ?? DEFAULT_LIMIT, async (limit) => {
+    const { sql, values } = findStatement({ ...query, limit });
+    return readAll(await db.query<{ row: SqlRow }>(sql, values), ({ row }) => toSessionFromSql(row));
+  });
 }
 
 export async function countSessions(db: PostgresDatabase, { cursor: _, ...query }: SessionQuery): Promise<number> {

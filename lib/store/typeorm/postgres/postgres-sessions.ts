@@ -10,6 +10,7 @@ import {
 import { type SessionQuery } from '../../../session/session.inputs.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../../session/session.store.js';
 import { toSessionRow } from '../../embedded/row-mapping.js';
+import { readableRecords } from '../../corrupt-records.js';
 import { columnName } from '../table-definitions.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { encodeMetadata, encodePatch, toSessionFromSql } from './postgres-metadata.js';
@@ -52,17 +53,24 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     return toSessionFromSql(granted(await this.db.call<SqlRow>('update_session_v1', { id: sessionId, patch: given })));
   }
 
-  touch(sessionId: string, maxLifetimeMs?: number): Promise<SessionChange> {
-    return this.change('touch_session_v1', { id: sessionId, max_lifetime_ms: maxLifetimeMs });
+  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
+    return this.change('touch_session_v1', { id: sessionId, ttl_ms: ttlMs, max_lifetime_ms: maxMs });
   }
 
   async attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
-    const { policy, maxSurfaces } = rules;
-    const args = { id: sessionId, surface_id: surfaceId, policy, max_surfaces: maxSurfaces };
-    const { change, movedFrom } = granted(
-      await this.db.call<{ change: SqlChange; movedFrom: SqlRow[] }>('attach_surface_v1', args),
+    const { policy, maxSurfaces, onLimit, lifetime } = rules;
+    const args = {
+      id: sessionId,
+      surface_id: surfaceId,
+      policy,
+      max_surfaces: maxSurfaces,
+      on_limit: onLimit,
+      lifetime: lifetimeArgs(lifetime),
+    };
+    const { change, movedFrom, detached } = granted(
+      await this.db.call<{ change: SqlChange; movedFrom: SqlRow[]; detached: string[] }>('attach_surface_v1', args),
     );
-    return { ...toChange(change), movedFrom: movedFrom.map(toSessionFromSql) };
+    return { ...toChange(change), movedFrom: readableRecords(movedFrom, toSessionFromSql), detached };
   }
 
   detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange> {
@@ -83,12 +91,12 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
     const args = { idle_ms: idleMs, max_sessions: limit };
-    return (await this.db.call<SqlRow[]>('suspend_stale_v1', args)).map(toSessionFromSql);
+    return readableRecords(await this.db.call<SqlRow[]>('suspend_stale_v1', args), toSessionFromSql);
   }
 
   async expireStale({ idleMs, maxMs }: SessionLifetime, limit: number): Promise<SessionChange[]> {
     const args = { idle_ms: idleMs, max_ms: maxMs, max_sessions: limit };
-    return (await this.db.call<SqlChange[]>('expire_stale_v1', args)).map(toChange);
+    return readableRecords(await this.db.call<SqlChange[]>('expire_stale_v1', args), toChange);
   }
 
   purgeExpired(olderThanMs: number, limit: number): Promise<string[]> {
@@ -105,7 +113,7 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
 
   private async createUnless(
     { id, userId, workspaceId, attachedSurfaces, metadata }: NewSession,
-    { policy }: SurfaceRules,
+    { policy, lifetime }: SurfaceRules,
     recentMs: number | null,
   ): Promise<CreatedSession> {
     const args = {
@@ -116,11 +124,12 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
       metadata: encodeMetadata(metadata),
       policy,
       recent_ms: recentMs,
+      lifetime: lifetimeArgs(lifetime),
     };
     const { session, created, movedFrom } = granted(
       await this.db.call<{ session: SqlRow; created: boolean; movedFrom: SqlRow[] }>('create_session_v1', args),
     );
-    return { session: toSessionFromSql(session), created, movedFrom: movedFrom.map(toSessionFromSql) };
+    return { session: toSessionFromSql(session), created, movedFrom: readableRecords(movedFrom, toSessionFromSql) };
   }
 
   private async change(operation: string, args: Readonly<Record<string, unknown>>): Promise<SessionChange> {
@@ -130,6 +139,16 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
 
 function toChange(change: SqlChange): SessionChange {
   return { ...change, session: toSessionFromSql(change.session) };
+}
+
+/** As is_abandoned_v1 takes it. */
+function lifetimeArgs({ ttlMs, idleMs, maxMs }: SessionLifetime = {}): Record<string, number | undefined> {
+  if (idleMs === undefined) return { max_ms: maxMs };
+  return {
+    max_ms: maxMs,
+    idle_ms: idleMs,
+    ...(ttlMs === undefined ? {} : { active_idle_ms: Math.max(idleMs, ttlMs) }),
+  };
 }
 
 function toColumns(session: Session): Record<string, unknown> {

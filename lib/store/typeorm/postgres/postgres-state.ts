@@ -12,6 +12,7 @@ import {
   type StateStore,
   type StateWriteOptions,
 } from '../../../state/state.store.js';
+import { readableList, readAll } from '../../corrupt-records.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { addressArgs, appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';
 import { granted } from './postgres-refusals.js';
@@ -29,12 +30,17 @@ export class PostgresState implements StateStore {
          AND (expires_at IS NULL OR expires_at > {now_v1}())`,
       [namespace, scope, sessionId, key],
     );
-    return found ? toDocumentFromSql(found.row) : null;
+    return found ? toDocumentFromSql(found.row, key) : null;
   }
 
   set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
-    const { ifVersion, ttlMs } = options;
-    const written = { value: JSON.stringify(value), if_version: ifVersion, ttl_ms: ttlMs };
+    const { ifVersion, ttlMs, requireSession } = options;
+    const written = {
+      value: JSON.stringify(value),
+      if_version: ifVersion,
+      ttl_ms: ttlMs,
+      require_session: requireSession,
+    };
     return this.call('set_document_v1', { ...addressArgs(address), ...written });
   }
 
@@ -47,13 +53,15 @@ export class PostgresState implements StateStore {
   }
 
   async list({ after, limit, ...selection }: StateQuery): Promise<StateEntry[]> {
-    const { where, values } = liveOnes(selection, after);
-    const rows = await this.db.query<{ scope: string; key: string; row: SqlDocument }>(
-      `SELECT scope, key, {shown_document_v1}(document) AS row FROM {document} AS document
-       ${where} ORDER BY scope, key LIMIT $${values.push(limit)}`,
-      values,
-    );
-    return rows.map(({ scope, key, row }) => ({ scope, key, document: toDocumentFromSql(row) }));
+    return readableList(limit, async (most) => {
+      const { where, values } = liveOnes(selection, after);
+      const rows = await this.db.query<{ scope: string; key: string; row: SqlDocument }>(
+        `SELECT scope, key, {shown_document_v1}(document) AS row FROM {document} AS document
+         ${where} ORDER BY scope, key LIMIT $${values.push(most)}`,
+        values,
+      );
+      return readAll(rows, ({ scope, key, row }) => ({ scope, key, document: toDocumentFromSql(row, key) }));
+    });
   }
 
   async count(selection: StateSelection): Promise<number> {

@@ -5,6 +5,7 @@ import { type Lane, type LaneMode, type LanePage, type LaneQuery } from '../../.
 import {
   type AcceptedTurn,
   type AcceptTurn,
+  type AwaitedTurn,
   type ChangedLane,
   type ClaimedTurn,
   type ClaimRequest,
@@ -21,25 +22,31 @@ import {
   type TurnWait,
 } from '../../../turn/turn.store.js';
 import { type StoredStep } from '../../../turn/turn-step.js';
-import { type CancelMode, isTerminal, type Turn } from '../../../turn/turn.js';
+import { type TurnSpending } from '../../../turn/turn-usage.js';
+import { type CancelMode, type Turn } from '../../../turn/turn.js';
 import { writtenNamespaces } from '../../../turn/written-namespaces.js';
+import { awaitedBy, toAwaited } from '../../embedded/awaited.js';
 import { epochsOf } from '../../embedded/epochs.js';
 import { ALL_LANES } from '../../embedded/lane.js';
 import { toCheckpoint, toLane, toMessage, toSignal, toStep, toTurn } from '../../embedded/row-mapping.js';
 import {
   type CheckpointRow,
+  type LaneRow,
   type LaneViewRow,
   type MessageRow,
   type SignalRow,
   type StepRow,
   type TurnRow,
 } from '../../embedded/rows.js';
+import { readableList, readAll } from '../../corrupt-records.js';
+import { selectionOf } from '../../turn-selection.js';
+import { positionsOf } from '../turn-positions.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';
 import { toSessionFromSql } from './postgres-metadata.js';
 import { type LaneArgs, type PostgresLaneCalls } from './postgres-lane-calls.js';
 import { granted } from './postgres-refusals.js';
-import { type SqlRow, toMessageArgs, toCheckpointArgs, toRow } from './postgres-rows.js';
+import { type SqlRow, toCheckpointArgs, toMessageArgs, toRow, toStepArgs } from './postgres-rows.js';
 
 interface ChangedTurn {
   readonly turn: SqlRow;
@@ -54,6 +61,13 @@ interface Claimed {
   readonly steps: readonly SqlRow[];
   readonly documents: readonly (SqlDocument | null)[];
   readonly epochs: string | null;
+}
+
+interface HeadClaim {
+  readonly claimed: Claimed | null;
+  readonly lost: SqlRow | null;
+  readonly lost_by: string;
+  readonly suspect: boolean;
 }
 
 interface Accepted extends ChangedTurn {
@@ -105,8 +119,12 @@ export class PostgresTurns implements TurnLedger {
 
   async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
     const args = { session_id: sessionId, request: claimArgs(request) };
-    const claimed = await this.inLane<Claimed | null>('claim_v1', args);
-    return claimed && toClaimedTurn(claimed);
+    const { claimed, lost, lost_by: holder, suspect } = await this.inLane<HeadClaim>('claim_v1', args);
+    const given = claimed && toClaimedTurn(claimed);
+    if (lost)
+      request.onNotice?.({ type: 'lost', turn: given?.turn.id === lost.id ? given.turn : turnOf(lost), holder });
+    if (suspect) request.onNotice?.({ type: 'suspect' });
+    return given;
   }
 
   async renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
@@ -116,18 +134,31 @@ export class PostgresTurns implements TurnLedger {
   }
 
   async settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
-    const { status, reply, error, report, messages, checkpoint, keepCheckpoints, stateChanges = [] } = settlement;
+    const {
+      status,
+      reply,
+      error,
+      report,
+      usage,
+      messages,
+      checkpoint,
+      keepCheckpoints,
+      sessionTtlMs,
+      stateChanges = [],
+    } = settlement;
     const settled = await this.inLane<Settled>('settle_v1', {
       ...holdArgs(hold),
       status,
       reply: JSON.stringify(reply),
       error: JSON.stringify(error),
       report: JSON.stringify(report),
+      usage: JSON.stringify(usage),
       messages: messages.map(toMessageArgs),
       checkpoint: checkpoint && toCheckpointArgs(checkpoint),
       keep: keepCheckpoints === 'all' ? undefined : keepCheckpoints,
       state_changes: changesArgs(hold.sessionId, stateChanges),
       namespaces: writtenNamespaces(settlement),
+      session_ttl_ms: sessionTtlMs,
       next: next && claimArgs(next),
     });
     const turn = turnOf(settled.turn);
@@ -141,22 +172,38 @@ export class PostgresTurns implements TurnLedger {
     };
   }
 
-  retry(hold: TurnHold, { error, delayMs }: TurnFailure): Promise<Turn> {
-    return this.change('retry_v1', { ...holdArgs(hold), error: JSON.stringify(error), delay_ms: delayMs });
+  retry(hold: TurnHold, { error, delayMs, spending }: TurnFailure): Promise<Turn> {
+    const args = { error: JSON.stringify(error), delay_ms: delayMs };
+    return this.change('retry_v1', { ...holdArgs(hold), ...args, ...spendingArgs(hold, spending) });
   }
 
-  release(hold: TurnHold, delayMs: number): Promise<Turn> {
-    return this.change('release_v1', { ...holdArgs(hold), delay_ms: delayMs });
+  release(hold: TurnHold, delayMs: number, spending?: TurnSpending): Promise<Turn> {
+    return this.change('release_v1', { ...holdArgs(hold), delay_ms: delayMs, ...spendingArgs(hold, spending) });
   }
 
   async wait(
     hold: TurnHold,
-    { signal, step, timeoutMs }: TurnWait,
+    { signal, step, timeoutMs, spending }: TurnWait,
   ): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
-    const args = { ...holdArgs(hold), signal, step: JSON.stringify(step), timeout_ms: timeoutMs };
-    const { turn, payload } = await this.inLane<ChangedTurn & { payload?: string }>('wait_v1', args);
+    const { turn, payload } = await this.inLane<ChangedTurn & { payload?: string }>('wait_v1', {
+      ...holdArgs(hold),
+      signal,
+      step: JSON.stringify(toStepArgs(step)),
+      timeout_ms: timeoutMs,
+      ...spendingArgs(hold, spending),
+    });
     if (payload === undefined) return { turn: turnOf(turn) };
     return { turn: turnOf(turn), received: { payload: JSON.parse(payload) as JsonValue } };
+  }
+
+  async saveAwaited(hold: TurnHold, turns: readonly AwaitedTurn[]): Promise<void> {
+    await this.inLane('save_awaited_v1', { ...holdArgs(hold), awaited: toAwaited(hold, turns) });
+  }
+
+  async awaited(sessionId: string): Promise<readonly AwaitedTurn[]> {
+    const sql = 'SELECT row_to_json(lane) AS row FROM {lane} AS lane WHERE session_id = $1';
+    const [found] = await this.db.query<{ row: SqlRow } | undefined>(sql, [sessionId]);
+    return awaitedBy(found && toRow<LaneRow>(found.row));
   }
 
   async signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn> {
@@ -173,9 +220,14 @@ export class PostgresTurns implements TurnLedger {
     return { turn, ring };
   }
 
-  async saveStep(hold: TurnHold, step: StoredStep): Promise<StoredStep> {
-    const { value, ...key } = step;
-    const args = { ...holdArgs(hold), step: key, value: JSON.stringify(value) };
+  async saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
+    const args = {
+      ...holdArgs(hold),
+      step: toStepArgs(step),
+      value: JSON.stringify(step.value),
+      ...(before ? { before: toStepArgs(before), before_value: JSON.stringify(before.value) } : {}),
+      ...spendingArgs(hold, spending),
+    };
     const stored = await this.inLane<{ value: string }>('save_step_v1', args);
     return { ...step, value: JSON.parse(stored.value) as JsonValue };
   }
@@ -188,17 +240,17 @@ export class PostgresTurns implements TurnLedger {
     return found ? turnOf(found.turn) : null;
   }
 
-  async list({ sessionId, status, after = 0, limit = 50 }: TurnQuery): Promise<Turn[]> {
-    const statuses = status === undefined ? null : typeof status === 'string' ? [status] : status;
-    const filter = statuses === null ? '' : 'AND status = ANY($4)';
-    // Lets the index of open turns answer, which costs nothing of the lane's history.
-    const open = statuses === null || statuses.some(isTerminal) ? '' : 'AND settled_at IS NULL';
-    const rows = await this.db.query<ChangedTurn>(
-      `SELECT row_to_json(turn) AS turn FROM {turn} AS turn
-       WHERE session_id = $1 AND position > $2 ${filter} ${open} ORDER BY position LIMIT $3`,
-      [sessionId, after, limit, ...(statuses === null ? [] : [statuses])],
-    );
-    return rows.map(({ turn }) => turnOf(turn));
+  async list({ limit = 50, ...query }: TurnQuery): Promise<Turn[]> {
+    const selection = selectionOf(query);
+    const { sessionId, statuses, after } = selection;
+    const { condition, order } = positionsOf(selection, '$2');
+    const filter = `${statuses === null ? '' : 'AND status = ANY($4)'} ${selection.isOpen ? 'AND settled_at IS NULL' : ''}`;
+    const sql = `SELECT row_to_json(turn) AS turn FROM {turn} AS turn
+       WHERE session_id = $1 AND ${condition} ${filter} ${order} LIMIT $3`;
+    return readableList(limit, async (most) => {
+      const values = [sessionId, after, most, ...(statuses === null ? [] : [statuses])];
+      return readAll(await this.db.query<ChangedTurn>(sql, values), ({ turn }) => turnOf(turn));
+    });
   }
 
   async steps(turnId: string): Promise<StoredStep[]> {
@@ -231,8 +283,8 @@ export class PostgresTurns implements TurnLedger {
     return { mode: mode ?? 'open', lanes: lanes.map(laneOf) };
   }
 
-  due(limit: number): Promise<string[]> {
-    return this.call('due_v1', { limit });
+  due(limit: number, includeOffered = false): Promise<string[]> {
+    return this.call('due_v1', { limit, include_offered: includeOffered });
   }
 
   purgeSettled(olderThanMs: number, limit: number): Promise<number> {
@@ -259,8 +311,27 @@ function holdArgs({ sessionId, turnId, fence }: TurnHold): LaneArgs {
 }
 
 function claimArgs(request: ClaimRequest): Record<string, unknown> {
-  const { holder, leaseMs, maxAttempts, windows, documents } = request;
-  return { holder, lease_ms: leaseMs, max_attempts: maxAttempts, windows, documents };
+  const { holder, leaseMs, maxLost, lossPauseMs, maxLossPauseMs, suspects, windows, documents } = request;
+  return {
+    holder,
+    lease_ms: leaseMs,
+    max_lost: maxLost,
+    loss_pause_ms: lossPauseMs,
+    max_loss_pause_ms: maxLossPauseMs,
+    suspects,
+    windows,
+    documents,
+  };
+}
+
+/** As `record_spending` takes it. */
+function spendingArgs({ sessionId }: TurnHold, spending: TurnSpending | undefined): Record<string, unknown> {
+  if (!spending) return {};
+  const { usage, change } = spending;
+  return {
+    usage: JSON.stringify(usage),
+    change: change && appendArgs({ ...change.name, sessionId }, change.append),
+  };
 }
 
 /** Nothing instead of none: then no document is locked. */

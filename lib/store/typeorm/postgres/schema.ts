@@ -36,8 +36,10 @@ export const CREATE_TABLES: readonly string[] = [
     "running_turn" text COLLATE "C",
     "holder" text COLLATE "C",
     "lease_until" bigint,
+    "awaited" text COLLATE "C",
     "attention_at" bigint,
     "offers" bigint NOT NULL,
+    "first_attention_at" bigint,
     "mode" text COLLATE "C",
     "epochs" text COLLATE "C"
   ) WITH (fillfactor = 70)`,
@@ -56,10 +58,12 @@ export const CREATE_TABLES: readonly string[] = [
     "request_hash" text COLLATE "C",
     "status" text COLLATE "C" NOT NULL,
     "failures" bigint NOT NULL,
+    "lost" bigint NOT NULL,
     "turn_index" bigint,
     "reply" text COLLATE "C",
     "error" text COLLATE "C",
     "report" text COLLATE "C",
+    "spent" text COLLATE "C",
     "cancel_mode" text COLLATE "C",
     "superseded_by" text COLLATE "C",
     "wait_signal" text COLLATE "C",
@@ -92,12 +96,10 @@ export const CREATE_TABLES: readonly string[] = [
 
   `CREATE TABLE {step} (
     "turn_id" text COLLATE "C" NOT NULL,
-    "iteration" bigint NOT NULL,
-    "intent" text COLLATE "C" NOT NULL,
-    "name" text COLLATE "C" NOT NULL,
-    "occurrence" bigint NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "step_key" text COLLATE "C" NOT NULL,
     "value" text COLLATE "C" NOT NULL,
-    PRIMARY KEY ("turn_id", "iteration", "intent", "name", "occurrence")
+    PRIMARY KEY ("turn_id", "id")
   )`,
   `CREATE TABLE {signal} (
     "turn_id" text COLLATE "C" NOT NULL,
@@ -118,7 +120,7 @@ export const CREATE_TABLES: readonly string[] = [
     "version" text COLLATE "C" NOT NULL,
     "summarized_through" bigint NOT NULL,
     "saved_at" bigint NOT NULL,
-    "time_travel" text COLLATE "C",
+    "extras" text COLLATE "C",
     PRIMARY KEY ("orchestrator", "session_id", "turn_index")
   )`,
   'CREATE INDEX {checkpoint_session!} ON {checkpoint} ("session_id", "orchestrator", "turn_index")',

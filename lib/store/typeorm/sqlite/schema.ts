@@ -32,8 +32,10 @@ export const CREATE_TABLES: readonly string[] = [
       "running_turn" text,
       "holder" text,
       "lease_until" integer,
+      "awaited" text,
       "attention_at" integer,
       "offers" integer NOT NULL,
+      "first_attention_at" integer,
       "mode" text,
       "epochs" text
     )`,
@@ -51,10 +53,12 @@ export const CREATE_TABLES: readonly string[] = [
       "request_hash" text,
       "status" text NOT NULL,
       "failures" integer NOT NULL,
+      "lost" integer NOT NULL,
       "turn_index" integer,
       "reply" text,
       "error" text,
       "report" text,
+      "spent" text,
       "cancel_mode" text,
       "superseded_by" text,
       "wait_signal" text,
@@ -85,12 +89,10 @@ export const CREATE_TABLES: readonly string[] = [
     )`,
   `CREATE TABLE {step} (
       "turn_id" text NOT NULL,
-      "iteration" integer NOT NULL,
-      "intent" text NOT NULL,
-      "name" text NOT NULL,
-      "occurrence" integer NOT NULL,
+      "id" text NOT NULL,
+      "step_key" text NOT NULL,
       "value" text NOT NULL,
-      PRIMARY KEY ("turn_id", "iteration", "intent", "name", "occurrence")
+      PRIMARY KEY ("turn_id", "id")
     )`,
   `CREATE TABLE {signal} (
       "turn_id" text NOT NULL,
@@ -110,7 +112,7 @@ export const CREATE_TABLES: readonly string[] = [
       "version" text NOT NULL,
       "summarized_through" integer NOT NULL,
       "saved_at" integer NOT NULL,
-      "time_travel" text,
+      "extras" text,
       PRIMARY KEY ("orchestrator", "session_id", "turn_index")
     )`,
   `CREATE INDEX {checkpoint_session!} ON {checkpoint} ("session_id", "orchestrator")`,

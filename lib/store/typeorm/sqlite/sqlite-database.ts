@@ -19,6 +19,9 @@ interface RanWrite {
   readonly outcome: { readonly result: unknown } | { readonly error: unknown };
 }
 
+/** The row with the version of the document that was created last. A lease has another name: this is not one. */
+const VERSIONS = '';
+
 /** Writes of one commit at most: a commit blocks the event loop. */
 const MAX_BATCH = 200;
 
@@ -30,7 +33,7 @@ const MAX_BATCH = 200;
 export class SqliteDatabase implements EmbeddedDatabase {
   private readonly tables: Omit<
     Transaction,
-    'now' | 'deleteSession' | 'deleteTurns' | 'deleteExpiredEvents' | 'changed'
+    'now' | 'nextVersion' | 'deleteSession' | 'deleteTurns' | 'deleteExpiredEvents' | 'changed'
   >;
   private readonly lanes: SqliteLanes;
   private readonly connection: SqliteConnection;
@@ -142,11 +145,25 @@ export class SqliteDatabase implements EmbeddedDatabase {
     return {
       ...this.tables,
       now,
+      nextVersion: (before) => (before > 0 ? before + 1 : this.firstVersion(now)),
       deleteSession: (sessionId) => this.deleteSession(sessionId),
       deleteTurns: (settledBefore, limit) => this.deleteTurns(settledBefore, limit),
       deleteExpiredEvents: (limit) => this.deleteExpiredEvents(now, limit),
       changed: (turnId) => changed.add(turnId),
     };
+  }
+
+  /**
+   * Versions begin at the clock in microseconds. SQLite's has milliseconds, so that of the last document that any process created is
+   * stored, and the next one begins farther on than a document is written to within a millisecond.
+   */
+  private firstVersion(now: number): number {
+    const { leases } = this.tables;
+    const last = leases.get(VERSIONS);
+    const fence = Math.max((last?.fence ?? 0) + 1000, now * 1000);
+    if (last) leases.update(VERSIONS, { fence });
+    else leases.insert({ name: VERSIONS, holder: '', fence, expiresAt: 0 });
+    return fence;
   }
 
   private now(): number {

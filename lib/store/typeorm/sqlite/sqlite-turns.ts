@@ -1,9 +1,9 @@
-import { isTerminal, type TurnStatus } from '../../../turn/turn.js';
 import {
   type LaneRow,
   type LaneViewRow,
   type SignalRow,
   type StepRow,
+  type StepRowKey,
   type TurnEventRow,
   type TurnRow,
 } from '../../embedded/rows.js';
@@ -14,6 +14,9 @@ import {
   type TurnEventTable,
   type TurnTable,
 } from '../../embedded/tables.js';
+import { BEFORE_OTHERS } from '../../embedded/lane.js';
+import { type TurnSelection } from '../../turn-selection.js';
+import { positionsOf } from '../turn-positions.js';
 import { viewLane, viewOpenLanes } from '../lane-views.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
@@ -34,6 +37,18 @@ export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTab
     );
   }
 
+  dueOrOffered(now: number, until: number, limit: number): LaneRow[] {
+    return this.all(
+      `SELECT ${this.columns} FROM {lane}
+       WHERE attention_at IS NOT NULL AND attention_at <= IIF(offers > 0, ?, ?) AND attention_at <= ?
+       ORDER BY IIF(offers > 0, first_attention_at, attention_at) LIMIT ?`,
+      until,
+      now,
+      until,
+      limit,
+    );
+  }
+
   view(sessionId: string): LaneViewRow {
     return this.connection.statement(VIEW_LANE).get(sessionId) as LaneViewRow;
   }
@@ -43,13 +58,19 @@ export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTab
     return this.connection.statement(VIEW_OPEN_LANES).all(after, limit) as LaneViewRow[];
   }
 
-  /** Ends the leases of a worker that is known to be gone; what was rung in its process must be rung again. */
+  /**
+   * Ends the leases of a worker that is known to be gone, and the offers that it was made. The lanes that it ran are next: they
+   * had waited longer than those that it did not.
+   */
   lapseAll(now: number): void {
     this.run(
-      `UPDATE {lane} SET lease_until = IIF(running_turn IS NULL, NULL, ?), attention_at = ?, offers = 0
+      `UPDATE {lane} SET
+         lease_until = IIF(running_turn IS NULL, NULL, ?),
+         attention_at = IIF(running_turn IS NULL, first_attention_at, ?),
+         offers = 0
        WHERE attention_at IS NOT NULL AND (running_turn IS NOT NULL OR offers > 0)`,
       now,
-      now,
+      BEFORE_OTHERS,
     );
   }
 }
@@ -81,12 +102,13 @@ export class SqliteTurns extends SqliteTable<TurnRow, string> implements TurnTab
     );
   }
 
-  select(sessionId: string, statuses: readonly TurnStatus[] | null, after: number, limit: number): TurnRow[] {
+  select(selection: TurnSelection, limit: number): TurnRow[] {
+    const { sessionId, statuses, after } = selection;
+    const { condition, order } = positionsOf(selection, '?');
     const filter = statuses === null ? '' : `AND status IN (${statuses.map(() => '?').join(', ')})`;
-    // Lets the index of open turns answer, which costs nothing of the lane's history.
-    const open = statuses === null || statuses.some(isTerminal) ? '' : 'AND settled_at IS NULL';
+    const open = selection.isOpen ? 'AND settled_at IS NULL' : '';
     return this.all(
-      `SELECT ${this.columns} FROM {turn} WHERE session_id = ? AND position > ? ${filter} ${open} ORDER BY position LIMIT ?`,
+      `SELECT ${this.columns} FROM {turn} WHERE session_id = ? AND ${condition} ${filter} ${open} ${order} LIMIT ?`,
       sessionId,
       after,
       ...(statuses ?? []),
@@ -95,7 +117,7 @@ export class SqliteTurns extends SqliteTable<TurnRow, string> implements TurnTab
   }
 }
 
-export class SqliteSteps extends SqliteTable<StepRow, Omit<StepRow, 'value'>> implements StepTable {
+export class SqliteSteps extends SqliteTable<StepRow, StepRowKey> implements StepTable {
   constructor(connection: SqliteConnection) {
     super(connection, 'step');
   }

@@ -1,7 +1,7 @@
-import { type OperationName } from '../../history/history.js';
 import { type DoneCall, isDone, mayBeDone } from '../calls.js';
 import { show } from '../describe.js';
 import { contradictions } from '../in-order.js';
+import { letsGo, LETTING_GO } from '../letting-go.js';
 import { type FencedCall, type Grant, type Run, type SessionRun } from '../run.js';
 
 /** The store counts in whole milliseconds, and its clock is not that of the history. */
@@ -95,14 +95,6 @@ function whenLetGo(fenced: readonly FencedCall[]): ReadonlyMap<string, FencedCal
   return ends;
 }
 
-/** Of a wait whose signal was there already the turn goes on. */
-function letsGo(call: DoneCall): boolean {
-  if (call.op === 'wait') return call.value.status !== 'running';
-  return call.op === 'settle' || call.op === 'retry' || call.op === 'release';
-}
-
-const MAY_LET_GO: readonly OperationName[] = ['settle', 'retry', 'release', 'wait'];
-
 /** A turn is taken from its worker only when its lease has lapsed. */
 function* liveLeases({ sessionId, grants, fenced }: SessionRun, leaseUs: number): Generator<string> {
   const renewals = new Map<number, number>();
@@ -110,7 +102,7 @@ function* liveLeases({ sessionId, grants, fenced }: SessionRun, leaseUs: number)
   for (const call of fenced) {
     const { fence } = call.args;
     if (call.op === 'renew' && isDone(call)) renewals.set(fence, Math.max(renewals.get(fence) ?? 0, call.sentAt));
-    if (MAY_LET_GO.includes(call.op) && mayBeDone(call)) {
+    if (LETTING_GO.includes(call.op) && mayBeDone(call)) {
       letGo.set(fence, Math.min(letGo.get(fence) ?? Infinity, call.firstSentAt));
     }
   }

@@ -5,22 +5,28 @@ import { answerUses } from '../answer-uses.js';
 import { type DoneCall, isDone, mayBeDone } from '../calls.js';
 import { show } from '../describe.js';
 import { type Run, type TurnRun } from '../run.js';
+import { scriptOf } from '../script-of.js';
 import { isSuccessful } from './checkpoints.js';
+import { isWorkerLost } from './losses.js';
 
 /** A turn ends as its message tells its handler to, however often it was begun (TRN-11, TRN-30, BOT-30). */
 export function* scripts(run: Run): Generator<string> {
   for (const turn of run.turns.values()) {
     const { stored } = turn;
-    const script = stored?.request.input.metadata as Script | undefined;
+    const script = scriptOf(turn);
     if (!stored || !script) continue;
-    if (stored.status === 'failed' && !script.fails) yield `${show.turn(turn)} was not to fail`;
-    if (isSuccessful(stored)) yield* success(turn, script, stored.failures);
+    // The rule `losses` judges turns that failed because they were lost.
+    if (stored.status === 'failed' && !script.fails && !isWorkerLost(stored))
+      yield `${show.turn(turn)} was not to fail`;
+    if (isSuccessful(stored)) yield* success(turn, script, stored.failures + stored.lost);
   }
 }
 
-function* success(turn: TurnRun, { fails, failures, steps, emits, tools }: Script, failed: number): Generator<string> {
+function* success(turn: TurnRun, script: Script, ended: number): Generator<string> {
+  const { fails, failures, steps, emits, tools, crashAfterMs } = script;
   if (fails) yield `${show.turn(turn)} was to fail`;
-  if (failed < failures) yield `${show.turn(turn)} failed ${failed} times; ${failures} were to be`;
+  if (typeof crashAfterMs === 'number') yield `${show.turn(turn)} was to end each process that ran it`;
+  if (ended < failures) yield `${show.turn(turn)}: ${ended} attempts failed or were lost; ${failures} were to fail`;
   const saves = turn.fenced.filter((call) => call.op === 'saveStep').filter(mayBeDone);
   const saved = new Set(saves.map(({ args }) => args.step).filter((step) => !step.startsWith(stepOfCall('')))).size;
   if (saved < steps) yield `${show.turn(turn)} ended with ${saved} stored steps; ${steps} were to be`;

@@ -12,6 +12,7 @@ const REMEMBERED = 100;
 /**
  * What a turn does with tools is stored once, with its success, and nothing of other turns; a handler is told what all
  * successful turns before its own have done (ORC-11, ORC-28, ORC-30). That stored calls are not made again is a matter of steps.
+ * Tokens count also of attempts that do not succeed, as far as they were recorded, and at most once for a stored call (FIX-15).
  */
 export function* tools(run: Run): Generator<string> {
   for (const session of run.sessions) {
@@ -21,20 +22,34 @@ export function* tools(run: Run): Generator<string> {
 
 function* ofSession({ sessionId, turns }: SessionRun, stored: OrchestrationProgress | null): Generator<string> {
   const done: UseNote[] = [];
-  let tokens = TOKENS_BEFORE;
+  let [least, most] = [TOKENS_BEFORE, TOKENS_BEFORE];
   for (const turn of turns) {
-    const misled = turn.attempts.find((attempt) => attempt.grant && attempt.tokens !== tokens);
-    if (misled) yield `${show.attempt(misled)} was told of ${misled.tokens} tokens; ${tokens} had been taken`;
+    const granted = turn.attempts.flatMap((attempt) => (attempt.grant ? { ...attempt, grant: attempt.grant } : []));
+    const misled = granted.find((attempt) => {
+      const earlier = granted.filter(({ grant }) => grant.fence < attempt.grant.fence).map((each) => each.attempt);
+      const atMost = most + mostTokens(turn.uses.filter((use) => earlier.includes(use.attempt)));
+      return attempt.tokens < least || attempt.tokens > atMost;
+    });
+    if (misled) yield `${show.attempt(misled)} was told of ${misled.tokens} tokens; ${least} had been taken`;
+    most += mostTokens(turn.uses);
     if (!turn.stored || !isSuccessful(turn.stored)) continue;
     const uses = answerUses(turn);
     // What comes of an answer that nobody gave cannot be known.
     if (!uses) return;
     done.push(...uses);
-    tokens += uses.reduce((sum, use) => sum + use.tokens, 0);
+    least += uses.reduce((sum, use) => sum + use.tokens, 0);
   }
-  const expected = JSON.stringify(stateAfter(done, tokens));
+  const taken = stored?.cumulativeTokenUsage.totalTokens ?? 0;
+  const expected = JSON.stringify(stateAfter(done, taken >= least && taken <= most ? taken : least));
   const found = JSON.stringify(stored && known(stored));
   if (found !== expected) yield `session ${sessionId} has the state ${found} instead of ${expected}`;
+}
+
+/** A call that failed is made again by the next attempt, and its tokens are taken again. */
+function mostTokens(uses: readonly UseNote[]): number {
+  const stored = new Map(uses.filter(({ failed }) => !failed).map(({ callId, tokens }) => [callId, tokens]));
+  const repeated = uses.filter(({ failed }) => failed).map(({ tokens }) => tokens);
+  return [...stored.values(), ...repeated].reduce((sum, tokens) => sum + tokens, 0);
 }
 
 function stateAfter(uses: readonly UseNote[], totalTokens: number): object {

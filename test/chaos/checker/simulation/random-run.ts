@@ -101,11 +101,11 @@ class RandomRun {
 
   /** @returns the turn that is handed over */
   private *attempt(name: string, claim: Claim, leaseEnd: number): Program<Claim | null> {
-    const { sessionId, turnId, failures, position } = claim;
+    const { sessionId, turnId, failures, lost, position } = claim;
     const hold = heldBy(claim);
     const attempt = this.run.nextAttempt(name);
     const tokens = this.run.store.tokensBefore(turnId);
-    this.run.note(name, { what: 'begin', sessionId, turnId, attempt, number: failures + 1, tokens });
+    this.run.note(name, { what: 'begin', sessionId, turnId, attempt, number: failures + lost + 1, tokens });
     const over = (what: 'abort' | 'end'): void => this.run.note(name, { what, turnId, attempt });
     let number = 0;
     for (const step of ['look up', 'pay out'].filter((one) => !claim.steps.includes(one))) {

@@ -18,10 +18,15 @@ export class Unanswered extends Error {}
 /** Processes that use a simulated store one call after the other, and the history of it. */
 export class SimulatedRun {
   now = 1_000_000;
-  readonly store = new SimulatedStore();
+  readonly store: SimulatedStore;
   readonly entries: Entry[] = [];
   private attempts = 0;
   private readonly calls = new Map<string, number>();
+
+  /** @param maxLost after how many lost attempts a turn fails */
+  constructor(maxLost = Infinity) {
+    this.store = new SimulatedStore(maxLost);
+  }
 
   process(name: string): SimulatedProcess {
     return new SimulatedProcess(name, this);
@@ -133,16 +138,21 @@ export class SimulatedProcess {
   }
 
   /** @returns the attempt's name */
-  begin({ sessionId, turnId, failures }: Claim): string {
+  begin({ sessionId, turnId, failures, lost }: Claim): string {
     const attempt = this.run.nextAttempt(this.name);
     const tokens = this.run.store.tokensBefore(turnId);
-    this.run.note(this.name, { what: 'begin', sessionId, turnId, attempt, number: failures + 1, tokens });
+    this.run.note(this.name, { what: 'begin', sessionId, turnId, attempt, number: failures + lost + 1, tokens });
     this.run.pass(100);
     return attempt;
   }
 
   end({ turnId }: Held, attempt: string, what: 'end' | 'abort' = 'end'): void {
     this.run.note(this.name, { what, turnId, attempt });
+    this.run.pass(100);
+  }
+
+  crash({ turnId }: Held, attempt: string): void {
+    this.run.note(this.name, { what: 'crash', turnId, attempt });
     this.run.pass(100);
   }
 

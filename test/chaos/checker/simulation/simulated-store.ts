@@ -68,6 +68,9 @@ export class SimulatedStore {
   private readonly lanes = new Map<string, Lane>();
   private readonly byId = new Map<string, StoredTurn>();
 
+  /** @param maxLost after how many lost attempts a turn fails */
+  constructor(private readonly maxLost: number) {}
+
   submit({ sessionId, key, whenBusy }: Args<'submit'>): Operations['submit']['value'] {
     const lane = this.lane(sessionId);
     const known = lane.turns.find(({ idempotencyKey }) => idempotencyKey === key);
@@ -116,7 +119,12 @@ export class SimulatedStore {
           this.stop(head, head.cancelMode);
           continue;
         }
-        head.failures += 1;
+        head.lost += 1;
+        if (head.lost >= this.maxLost) {
+          head.error = { name: 'WorkerLostError', code: 'WORKER_LOST', message: '' };
+          this.end(head, 'failed');
+          continue;
+        }
       }
       return this.give(lane, head);
     }
@@ -195,6 +203,12 @@ export class SimulatedStore {
     return tokensOf(before);
   }
 
+  /** Adds a script to the turn's message. */
+  instruct(turnId: string, metadata: JsonObject): void {
+    const turn = this.turn(turnId);
+    turn.request = { input: { ...turn.request.input, metadata } };
+  }
+
   /** Whether the turn was asked to stop. */
   isMarked(turnId: string): boolean {
     return this.turn(turnId).cancelMode !== undefined;
@@ -255,8 +269,8 @@ export class SimulatedStore {
     lane.running = { turn: head, leaseUntil: this.now + LEASE_US };
     head.status = 'running';
     head.startedAt ??= this.clock();
-    const { sessionId, id: turnId, position, failures } = head;
-    return { sessionId, turnId, fence: lane.fence, position, failures, steps: [...head.steps.keys()] };
+    const { sessionId, id: turnId, position, failures, lost } = head;
+    return { sessionId, turnId, fence: lane.fence, position, failures, lost, steps: [...head.steps.keys()] };
   }
 
   private held({ sessionId, turnId, fence }: Held): StoredTurn {
@@ -304,6 +318,7 @@ export class SimulatedStore {
       idempotencyKey: key,
       status: 'queued',
       failures: 0,
+      lost: 0,
       acceptedAt: this.clock(),
       steps: new Map(),
       signals: new Map(),

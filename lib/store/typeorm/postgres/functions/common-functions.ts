@@ -5,6 +5,12 @@ export const COMMON_FUNCTIONS: readonly string[] = [
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
   $$`,
 
+  // The version after this one of a document; after 0 it is the clock in microseconds, so that a document that is created again never
+  // has a version that it had before.
+  `CREATE FUNCTION {next_version_v1}(before bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT CASE WHEN before > 0 THEN before + 1 ELSE floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
+  $$`,
+
   // Tells every process that listens, once it is committed.
   `CREATE FUNCTION {changed_v1}(turn_id text) RETURNS void LANGUAGE sql VOLATILE AS $$
     SELECT pg_notify({hints'}, turn_id)
@@ -125,8 +131,9 @@ export const COMMON_FUNCTIONS: readonly string[] = [
     UPDATE {turn} SET
       status = as_status, settled_at = at, due_at = NULL, cancel_mode = NULL,
       wait_signal = NULL, wait_step = NULL, wait_until = NULL,
-      failures = turn.failures, superseded_by = turn.superseded_by, settled_fence = turn.settled_fence,
-      turn_index = turn.turn_index, reply = turn.reply, error = turn.error, report = turn.report
+      failures = turn.failures, lost = turn.lost, superseded_by = turn.superseded_by, settled_fence = turn.settled_fence,
+      turn_index = turn.turn_index, reply = turn.reply, error = turn.error, report = turn.report,
+      spent = turn.spent
     WHERE id = turn.id RETURNING * INTO turn;
     PERFORM {changed_v1}(turn.id);
     RETURN turn;

@@ -1,8 +1,17 @@
 /** ConversationLog and CheckpointStore: what they write under the session's lane. */
 export const CONTENT_FUNCTIONS: readonly string[] = [
   `CREATE FUNCTION {append_to_conversation_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
+  DECLARE
+    refusal json;
   BEGIN
-    IF NOT {open_lane_v1}(args ->> 'session_id') THEN RETURN {session_missing_v1}(args ->> 'session_id'); END IF;
+    -- A session that is there has a lane.
+    IF (args ->> 'require_session')::boolean THEN
+      PERFORM {lock_lane_v1}(args ->> 'session_id', false);
+      refusal := {state_refusal_v1}(args ->> 'session_id', true);
+      IF refusal IS NOT NULL THEN RETURN refusal; END IF;
+    ELSIF NOT {open_lane_v1}(args ->> 'session_id') THEN
+      RETURN {session_missing_v1}(args ->> 'session_id');
+    END IF;
     RETURN {append_messages_v1}(args ->> 'session_id', args -> 'messages', NULL, NULL, {now_v1}());
   END $$`,
 

@@ -64,6 +64,22 @@ export const DOCUMENT_FUNCTIONS: readonly string[] = [
     RETURN FOUND;
   END $$`,
 
+  // The refusal of a write; NULL: it may be done. The session's documents are locked, so a delete of the session comes before or after.
+  `CREATE FUNCTION {state_refusal_v1}(of_session text, require_session boolean) RETURNS json LANGUAGE plpgsql AS $$
+  DECLARE
+    session_state text;
+  BEGIN
+    IF {is_erased_v1}(of_session) THEN RETURN {session_missing_v1}(of_session); END IF;
+    IF require_session IS NOT TRUE THEN RETURN NULL; END IF;
+    SELECT state INTO session_state FROM {session} WHERE id = of_session;
+    IF NOT FOUND THEN RETURN {session_missing_v1}(of_session); END IF;
+    IF session_state = 'expired' THEN
+      RETURN json_build_object('refused', 'SESSION_STATE', 'session_id', of_session,
+        'state', 'expired', 'attempted', 'write state');
+    END IF;
+    RETURN NULL;
+  END $$`,
+
   // The document as it is now, or null when it has another version than expected.
   `CREATE FUNCTION {set_document_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
   DECLARE
@@ -72,9 +88,11 @@ export const DOCUMENT_FUNCTIONS: readonly string[] = [
     stored {document};
     live boolean;
     now bigint;
+    refusal json;
   BEGIN
     PERFORM {lock_documents_v1}(given.session_id, false);
-    IF {is_erased_v1}(given.session_id) THEN RETURN {session_missing_v1}(given.session_id); END IF;
+    refusal := {state_refusal_v1}(given.session_id, (args ->> 'require_session')::boolean);
+    IF refusal IS NOT NULL THEN RETURN refusal; END IF;
     LOOP
       stored := {lock_document_v1}(given);
       now := {now_v1}();
@@ -82,7 +100,7 @@ export const DOCUMENT_FUNCTIONS: readonly string[] = [
       given.version := CASE WHEN live THEN stored.version ELSE 0 END;
       IF expected <> given.version THEN RETURN 'null'; END IF;
       given.batches := '[]';
-      given.version := given.version + 1;
+      given.version := {next_version_v1}(given.version);
       given.created_at := CASE WHEN live THEN stored.created_at ELSE now END;
       given.accessed_at := now;
       given.expires_at := now + (args ->> 'ttl_ms')::bigint;
@@ -144,7 +162,7 @@ export const DOCUMENT_FUNCTIONS: readonly string[] = [
           || CASE document.batches WHEN '[]' THEN '' ELSE ',' END || head || '"at":' || now || ',"entries":' || to_json(given.entries) || '}]';
       END IF;
       IF given.entries IS NOT NULL OR NOT live THEN
-        document.version := document.version + 1;
+        document.version := {next_version_v1}(document.version);
       END IF;
       EXIT WHEN {write_document_v1}(document, stored);
     END LOOP;
@@ -155,9 +173,11 @@ export const DOCUMENT_FUNCTIONS: readonly string[] = [
   DECLARE
     of_session text := args ->> 'session_id';
     document {document};
+    refusal json;
   BEGIN
     PERFORM {lock_documents_v1}(of_session, false);
-    IF {is_erased_v1}(of_session) THEN RETURN {session_missing_v1}(of_session); END IF;
+    refusal := {state_refusal_v1}(of_session, (args ->> 'require_session')::boolean);
+    IF refusal IS NOT NULL THEN RETURN refusal; END IF;
     document := {append_to_document_v1}(args, NULL);
     RETURN CASE WHEN document.key IS NULL THEN 'null' ELSE {shown_document_v1}(document) END;
   END $$`,

@@ -7,6 +7,7 @@ const OPERATIONS = [
   'retry_v1',
   'release_v1',
   'wait_v1',
+  'save_awaited_v1',
   'save_step_v1',
   'append_events_v1',
 ];

@@ -62,7 +62,7 @@ export const LANE_CONTROL_FUNCTIONS: readonly string[] = [
     SELECT json_build_object(
       'session_id', of_session, 'mode', lane.mode, 'depth', COALESCE(lane.depth, 0), 'holder', lane.holder,
       'lease_until', lane.lease_until, 'turn_id', head.id, 'orchestrator', head.orchestrator, 'status', head.status,
-      'failures', head.failures, 'cancel_mode', head.cancel_mode, 'wait_signal', head.wait_signal,
+      'failures', head.failures, 'lost', head.lost, 'cancel_mode', head.cancel_mode, 'wait_signal', head.wait_signal,
       'wait_until', head.wait_until, 'accepted_at', head.accepted_at, 'started_at', head.started_at,
       'due_at', head.due_at, 'next_accepted_at', behind.accepted_at
     )

@@ -7,13 +7,14 @@ export const SESSION_CHANGE_FUNCTIONS: readonly string[] = [
     after {session};
     now bigint;
   BEGIN
-    SELECT * INTO given FROM json_to_record(args) AS arg(id text, max_lifetime_ms bigint);
+    SELECT * INTO given FROM json_to_record(args) AS arg(id text, ttl_ms bigint, max_lifetime_ms bigint);
     SELECT * INTO before FROM {session} WHERE id = given.id FOR UPDATE;
     IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
     now := {now_v1}();
     IF before.state = 'expired' OR now - before.created_at > given.max_lifetime_ms THEN
       RETURN {session_over_v1}(given.id, 'touch');
     END IF;
+    before := {as_swept_v1}(before, given.ttl_ms, now);
     after := before;
     IF before.state <> 'active' THEN
       after.state := 'active';
@@ -31,8 +32,11 @@ export const SESSION_CHANGE_FUNCTIONS: readonly string[] = [
     rivals text[] := '{}';
     refusal json;
     lost json;
+    held text[];
+    detached text[] := '{}';
   BEGIN
-    SELECT * INTO given FROM json_to_record(args) AS arg(id text, surface_id text, policy text, max_surfaces bigint);
+    SELECT * INTO given FROM json_to_record(args)
+      AS arg(id text, surface_id text, policy text, max_surfaces bigint, on_limit text, lifetime json);
     SELECT * INTO before FROM {session} WHERE id = given.id;
     IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
     IF given.policy = 'share' THEN
@@ -40,22 +44,37 @@ export const SESSION_CHANGE_FUNCTIONS: readonly string[] = [
     ELSE
       PERFORM {lock_slots_v1}(before.user_id, before.workspace_id, ARRAY[given.surface_id], ARRAY[NULL]);
     END IF;
-    IF given.policy = 'move' THEN
+    IF given.policy <> 'share' THEN
       rivals := {rivals_v1}(given.id, before.user_id, before.workspace_id, ARRAY[given.surface_id]);
     END IF;
     PERFORM {lock_sessions_v1}(rivals || given.id);
 
     SELECT * INTO before FROM {session} WHERE id = given.id;
     IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
-    IF before.state <> 'expired' AND given.surface_id = ANY({surfaces_v1}(before.surfaces)) THEN
-      RETURN {attached_v1}({change_session_v1}(before, before), json_build_array());
+    held := {surfaces_v1}(before.surfaces);
+    IF before.state = 'expired' OR {now_v1}() - before.created_at > (given.lifetime ->> 'max_ms')::bigint THEN
+      RETURN {session_over_v1}(given.id, 'attachSurface');
     END IF;
-    refusal := {attach_refusal_v1}(before, given.surface_id, given.policy, given.max_surfaces);
-    IF refusal IS NOT NULL THEN RETURN refusal; END IF;
+    IF given.surface_id = ANY(held) THEN
+      RETURN {attached_v1}({change_session_v1}(before, before), json_build_array(), '{}');
+    END IF;
+    IF cardinality(held) >= given.max_surfaces THEN
+      IF given.on_limit = 'reject' THEN
+        RETURN json_build_object('refused', 'SURFACE_LIMIT', 'session_id', given.id, 'limit', given.max_surfaces);
+      END IF;
+      detached := held[:cardinality(held) + 1 - given.max_surfaces];
+      held := held[cardinality(detached) + 1:];
+    END IF;
+    IF given.policy = 'reject' THEN
+      refusal := {surface_conflict_v1}(
+        given.id, before.user_id, before.workspace_id, ARRAY[given.surface_id], given.lifetime, {now_v1}()
+      );
+      IF refusal IS NOT NULL THEN RETURN refusal; END IF;
+    END IF;
     lost := {take_surfaces_v1}(rivals, ARRAY[given.surface_id]);
     after := before;
-    after.surfaces := array_to_json({surfaces_v1}(before.surfaces) || given.surface_id);
-    RETURN {attached_v1}({change_session_v1}(before, after), lost);
+    after.surfaces := array_to_json(held || given.surface_id);
+    RETURN {attached_v1}({change_session_v1}(before, after), lost, detached);
   END $$`,
 
   // Without its last surface it may be adopted.
@@ -116,22 +135,8 @@ export const SESSION_CHANGE_HELPERS: readonly string[] = [
     )
   $$`,
 
-  // Of a locked session, in a slot where it is alone unless surfaces are shared.
-  `CREATE FUNCTION {attach_refusal_v1}(session {session}, surface_id text, policy text, max_surfaces bigint)
-  RETURNS json LANGUAGE plpgsql AS $$
-  BEGIN
-    IF session.state = 'expired' THEN RETURN {session_over_v1}(session.id, 'attachSurface'); END IF;
-    IF cardinality({surfaces_v1}(session.surfaces)) >= max_surfaces THEN
-      RETURN json_build_object('refused', 'SURFACE_LIMIT', 'session_id', session.id, 'limit', max_surfaces);
-    END IF;
-    IF policy = 'reject' THEN
-      RETURN {surface_conflict_v1}(session.id, session.user_id, session.workspace_id, ARRAY[surface_id]);
-    END IF;
-    RETURN NULL;
-  END $$`,
-
-  `CREATE FUNCTION {attached_v1}(change json, lost json) RETURNS json LANGUAGE sql IMMUTABLE AS $$
-    SELECT json_build_object('change', change, 'movedFrom', lost)
+  `CREATE FUNCTION {attached_v1}(change json, lost json, detached text[]) RETURNS json LANGUAGE sql IMMUTABLE AS $$
+    SELECT json_build_object('change', change, 'movedFrom', lost, 'detached', detached)
   $$`,
 
   `CREATE FUNCTION {expire_locked_session_v1}(before {session}, at bigint) RETURNS json LANGUAGE plpgsql AS $$

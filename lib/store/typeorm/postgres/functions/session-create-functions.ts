@@ -31,7 +31,8 @@ export const SESSION_CREATE_FUNCTIONS: readonly string[] = [
     rivals text[] := '{}';
   BEGIN
     SELECT * INTO given FROM json_to_record(args)
-      AS arg(id text, user_id text, workspace_id text, surfaces text[], metadata text, policy text, recent_ms bigint);
+      AS arg(id text, user_id text, workspace_id text, surfaces text[], metadata text, policy text, recent_ms bigint,
+        lifetime json);
     PERFORM {lock_slots_of_new_session_v1}(
       given.user_id, given.workspace_id, given.surfaces, given.policy, given.recent_ms IS NOT NULL
     );
@@ -44,15 +45,17 @@ export const SESSION_CREATE_FUNCTIONS: readonly string[] = [
 
     -- Both before the lane is made, which somebody who is refused has no use for.
     IF {is_session_taken_v1}(given.id) THEN RETURN {session_taken_v1}(given.id); END IF;
-    IF given.policy = 'reject' THEN
-      conflict := {surface_conflict_v1}(given.id, given.user_id, given.workspace_id, given.surfaces);
-      IF conflict IS NOT NULL THEN RETURN conflict; END IF;
-    END IF;
-    IF NOT {open_lane_v1}(given.id) OR {is_session_taken_v1}(given.id) THEN RETURN {session_taken_v1}(given.id); END IF;
-    IF given.policy = 'move' THEN
+    IF given.policy <> 'share' THEN
       rivals := {rivals_v1}(given.id, given.user_id, given.workspace_id, given.surfaces);
       PERFORM {lock_sessions_v1}(rivals);
     END IF;
+    IF given.policy = 'reject' THEN
+      conflict := {surface_conflict_v1}(
+        given.id, given.user_id, given.workspace_id, given.surfaces, given.lifetime, {now_v1}()
+      );
+      IF conflict IS NOT NULL THEN RETURN conflict; END IF;
+    END IF;
+    IF NOT {open_lane_v1}(given.id) OR {is_session_taken_v1}(given.id) THEN RETURN {session_taken_v1}(given.id); END IF;
 
     made.id := given.id;
     made.user_id := given.user_id;

@@ -4,6 +4,15 @@ export const SESSION_RECORD_FUNCTIONS: readonly string[] = [
     SELECT json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', session_id)
   $$`,
 
+  // The session as a sweep at that time leaves it.
+  `CREATE FUNCTION {as_swept_v1}(swept {session}, ttl_ms bigint, at bigint) RETURNS {session} LANGUAGE plpgsql AS $$
+  BEGIN
+    IF swept.state = 'active' AND at - swept.last_activity_at > ttl_ms THEN
+      swept.state := 'suspended';
+    END IF;
+    RETURN swept;
+  END $$`,
+
   // The lane of a session that is about to get something; false when the session was erased.
   `CREATE FUNCTION {open_lane_v1}(of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
   BEGIN

@@ -64,15 +64,24 @@ export const SESSION_SLOT_FUNCTIONS: readonly string[] = [
     )
   $$`,
 
-  // How policy "reject" answers when somebody else has one of the surfaces; NULL: nobody has.
-  `CREATE FUNCTION {surface_conflict_v1}(of_session text, of_user text, of_workspace text, surfaces text[]) RETURNS json
-  LANGUAGE sql STABLE AS $$
+  // Whether a live session is past its lifetime, or idle for so long that a sweep expires it.
+  `CREATE FUNCTION {is_abandoned_v1}(holder {session}, lifetime json, at bigint) RETURNS boolean
+  LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(at - holder.created_at > (lifetime ->> 'max_ms')::bigint, false)
+      OR coalesce(at - holder.last_activity_at
+        > (lifetime ->> CASE holder.state WHEN 'active' THEN 'active_idle_ms' ELSE 'idle_ms' END)::bigint, false)
+  $$`,
+
+  // How policy "reject" answers when another session holds one of the surfaces; NULL: none does.
+  `CREATE FUNCTION {surface_conflict_v1}(
+    of_session text, of_user text, of_workspace text, surfaces text[], lifetime json, at bigint
+  ) RETURNS json LANGUAGE sql STABLE AS $$
     SELECT json_build_object(
       'refused', 'SURFACE_CONFLICT', 'session_id', of_session, 'surface_id', surface_id, 'held_by', holder.id
     )
     FROM unnest(surfaces) WITH ORDINALITY AS wanted(surface_id, place),
       {holders_v1}(of_user, of_workspace, surface_id) AS holder
-    WHERE holder.id <> of_session
+    WHERE holder.id <> of_session AND NOT {is_abandoned_v1}(holder, lifetime, at)
     ORDER BY place, last_activity_at DESC
     LIMIT 1
   $$`,

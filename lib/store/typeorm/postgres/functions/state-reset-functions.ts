@@ -46,7 +46,7 @@ export const STATE_RESET_FUNCTIONS: readonly string[] = [
     END IF;
     IF had_turns AND head.key IS NOT NULL THEN
       head.batches := '[]';
-      head.version := version + 1;
+      head.version := {next_version_v1}(version);
       head.created_at := now;
       head.accessed_at := now;
       INSERT INTO {document} SELECT head.*;

@@ -145,6 +145,7 @@ export const TURN_ACCEPT_FUNCTIONS: readonly string[] = [
     given.position := lane.next_position;
     given.status := 'queued';
     given.failures := 0;
+    given.lost := 0;
     given.accepted_at := at;
     INSERT INTO {turn} SELECT given.*;
     lane.next_position := lane.next_position + 1;

@@ -1,3 +1,5 @@
+import { SUSPECT_FROM_LOST } from '../../../../turn/turn.js';
+
 /** TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease. */
 export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
   // What the worker of a turn is given.
@@ -17,25 +19,30 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
     );
   END $$`,
 
-  // A turn whose worker was lost: it gets another attempt unless it was to end anyway, or lapsed too often.
-  `CREATE FUNCTION {after_lapse_v1}(head {turn}, max_attempts bigint, at bigint) RETURNS {turn} LANGUAGE plpgsql AS $$
+  // A turn that was lost, counted already, as it is from now on: running, queued after a pause, or ended.
+  `CREATE FUNCTION {after_loss_v1}(head {turn}, claim json, at bigint) RETURNS {turn} LANGUAGE plpgsql AS $$
   DECLARE
-    mode text := {end_before_next_attempt_v1}(head);
+    pause_ms bigint := COALESCE((claim ->> 'loss_pause_ms')::bigint, 0);
   BEGIN
-    IF mode IS NOT NULL THEN
-      RETURN {stop_turn_v1}(head, mode, at);
+    IF head.lost >= (claim ->> 'max_lost')::bigint THEN
+      head.error := json_build_object(
+        'name', 'WorkerLostError',
+        'code', 'WORKER_LOST',
+        'message', format('The process that ran the turn was lost %s times.', head.lost)
+      )::text;
+      RETURN {end_turn_v1}(head, 'failed', at);
     END IF;
-    head.failures := head.failures + 1;
-    IF head.failures < max_attempts THEN
-      RETURN head;
+    IF head.lost >= ${SUSPECT_FROM_LOST} THEN
+      UPDATE {turn} SET
+        status = 'queued', lost = head.lost,
+        due_at = at + LEAST(
+          pause_ms * 2 ^ LEAST(head.lost - ${SUSPECT_FROM_LOST}, 32),
+          COALESCE((claim ->> 'max_loss_pause_ms')::bigint, pause_ms)
+        )
+      WHERE id = head.id RETURNING * INTO head;
+      PERFORM {changed_v1}(head.id);
     END IF;
-    -- What the attempt before said is the better answer to why.
-    head.error := COALESCE(head.error, json_build_object(
-      'name', 'WorkerLostError',
-      'code', 'WORKER_LOST',
-      'message', format('The worker that ran the turn was lost; the turn was attempted %s times.', head.failures)
-    )::text);
-    RETURN {end_turn_v1}(head, 'failed', at);
+    RETURN head;
   END $$`,
 
   // The caller may have counted depth and next_position.
@@ -46,7 +53,7 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
     next_fence bigint := greatest(lane.fence + 1, at);
   BEGIN
     UPDATE {turn} SET
-      status = 'running', failures = head.failures, started_at = COALESCE(started_at, at),
+      status = 'running', lost = head.lost, started_at = COALESCE(started_at, at),
       epochs = CASE WHEN started_at IS NULL THEN lane.epochs ELSE epochs END,
       due_at = NULL, wait_signal = NULL, wait_step = NULL, wait_until = NULL
     WHERE id = head.id RETURNING * INTO head;
@@ -57,40 +64,60 @@ export const TURN_CLAIM_FUNCTIONS: readonly string[] = [
     RETURN {claimed_v1}(lane, head, request);
   END $$`,
 
-  // The lane is locked by the caller. NULL: nothing to claim.
+  // The lane is locked by the caller. Gives the claimed turn, if there is one to claim, the turn that was lost with its holder,
+  // and whether the head is a suspect that the request does not take.
   `CREATE FUNCTION {claim_head_v1}(of_session text, request json, at bigint) RETURNS json LANGUAGE plpgsql AS $$
   DECLARE
     lane {lane};
     head {turn};
+    mode text;
+    lost_turn json;
+    lost_by text;
+    is_suspect boolean := false;
+    claimed json;
   BEGIN
     LOOP
       SELECT * INTO lane FROM {lane} WHERE session_id = of_session AND depth > 0;
-      IF NOT FOUND THEN
-        RETURN NULL;
-      END IF;
+      EXIT WHEN NOT FOUND;
       head := {head_v1}(of_session);
       IF head.status = 'running' THEN
         IF lane.lease_until > at THEN
           -- The same claim sent twice gets the same answer.
-          RETURN CASE WHEN lane.holder = request ->> 'holder' THEN {claimed_v1}(lane, head, request) END;
+          IF lane.holder = request ->> 'holder' THEN
+            claimed := {claimed_v1}(lane, head, request);
+          END IF;
+          EXIT;
         END IF;
       ELSIF NOT {is_due_v1}(head, at) THEN
-        RETURN NULL;
+        EXIT;
       END IF;
-      IF {is_paused_v1}(lane) THEN
-        RETURN NULL;
+      EXIT WHEN {is_paused_v1}(lane);
+      IF head.status = 'running' THEN
+        mode := {end_before_next_attempt_v1}(head);
+        IF mode IS NOT NULL THEN
+          head := {stop_turn_v1}(head, mode, at);
+        ELSE
+          head.lost := head.lost + 1;
+          head := {after_loss_v1}(head, request, at);
+          lost_turn := row_to_json(head);
+          lost_by := lane.holder;
+        END IF;
+        IF head.status <> 'running' THEN
+          -- It waits for its next attempt, or ended and another one is the head.
+          lane.depth := lane.depth - CASE head.status WHEN 'queued' THEN 0 ELSE 1 END;
+          PERFORM {rest_lane_v1}(lane, at);
+          CONTINUE;
+        END IF;
+      ELSIF head.lost >= ${SUSPECT_FROM_LOST} AND NOT COALESCE((request ->> 'suspects')::boolean, false) THEN
+        is_suspect := true;
+        EXIT;
       ELSIF head.status = 'waiting' THEN
         PERFORM {store_wait_result_v1}(head, '{"received":false}');
-      ELSIF head.status = 'running' THEN
-        head := {after_lapse_v1}(head, (request ->> 'max_attempts')::bigint, at);
       END IF;
-      IF head.settled_at IS NULL THEN
-        RETURN {give_v1}(lane, head, request, at);
-      END IF;
-      -- It ended instead, and another one is the head.
-      lane.depth := lane.depth - 1;
-      PERFORM {rest_lane_v1}(lane, at);
+      claimed := {give_v1}(lane, head, request, at);
+      EXIT;
     END LOOP;
+    RETURN json_build_object('claimed', claimed, 'lost', lost_turn, 'lost_by', lost_by, 'suspect', is_suspect);
   END $$`,
 
   `CREATE FUNCTION {claim_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$

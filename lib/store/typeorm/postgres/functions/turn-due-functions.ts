@@ -1,20 +1,29 @@
+/** Puts lanes off for a while that doubles until somebody claims. Lanes that are locked at this moment are left out. */
+const offer = (which: string, order: string): string => `
+      WITH due AS (
+        SELECT session_id, attention_at, offers, CASE WHEN offers > 0 THEN first_attention_at ELSE attention_at END AS first_at
+        FROM {lane} WHERE ${which} ORDER BY ${order} LIMIT (args ->> 'limit')::bigint FOR UPDATE SKIP LOCKED
+      ), put_off AS (
+        UPDATE {lane} AS lane SET
+          attention_at = at + LEAST(1000 * 2 ^ LEAST(due.offers, 10), 5000), offers = due.offers + 1,
+          first_attention_at = due.first_at
+        FROM due WHERE lane.session_id = due.session_id
+      )
+      SELECT json_agg(session_id ORDER BY ${order}) INTO offered FROM due;`;
+
 export const TURN_DUE_FUNCTIONS: readonly string[] = [
-  // Lanes to ring, the most overdue first, each put off for a while that doubles until somebody claims. Those that
-  // somebody works on at this moment are passed over.
+  // Lanes to ring, the most overdue first. With include_offered also the lanes that were put off, those that wait longest first.
   `CREATE FUNCTION {due_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
   DECLARE
     at bigint := {now_v1}();
     offered json;
   BEGIN
     IF {mode_of_all_v1}() = 'paused' THEN RETURN '[]'; END IF;
-    WITH due AS (
-      SELECT session_id, attention_at, offers FROM {lane}
-      WHERE attention_at <= at ORDER BY attention_at LIMIT (args ->> 'limit')::bigint FOR UPDATE SKIP LOCKED
-    ), put_off AS (
-      UPDATE {lane} AS lane SET attention_at = at + LEAST(1000 * 2 ^ LEAST(due.offers, 10), 5000), offers = due.offers + 1
-      FROM due WHERE lane.session_id = due.session_id
-    )
-    SELECT json_agg(due.session_id ORDER BY due.attention_at) INTO offered FROM due;
+    IF (args ->> 'include_offered')::boolean THEN
+      ${offer('attention_at <= at + 5000 AND (attention_at <= at OR offers > 0)', 'first_at')}
+    ELSE
+      ${offer('attention_at <= at', 'attention_at')}
+    END IF;
     RETURN COALESCE(offered, '[]');
   END $$`,
 ];

@@ -1,7 +1,7 @@
 /** TurnLedger.settle: everything that the turn changed, the head of the lane, and the claim of the next turn. */
 export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
   // Activity, unless the session ended meanwhile: a turn that settles late does not bring it back.
-  `CREATE FUNCTION {touch_session_of_turn_v1}(of_session text, at bigint) RETURNS json LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION {touch_session_of_turn_v1}(of_session text, ttl_ms bigint, at bigint) RETURNS json LANGUAGE plpgsql AS $$
   DECLARE
     before {session};
     after {session};
@@ -10,9 +10,10 @@ export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
     IF NOT FOUND OR before.state = 'expired' THEN
       RETURN NULL;
     END IF;
+    before := {as_swept_v1}(before, ttl_ms, at);
     UPDATE {session} SET
       state = 'active',
-      state_changed_at = CASE state WHEN 'active' THEN state_changed_at ELSE at END,
+      state_changed_at = CASE before.state WHEN 'active' THEN state_changed_at ELSE at END,
       last_activity_at = GREATEST(last_activity_at, at),
       version = version + 1
     WHERE id = of_session AND (state <> 'active' OR last_activity_at < at)
@@ -28,9 +29,9 @@ export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
     ring boolean := false;
   BEGIN
     IF next IS NOT NULL THEN
-      claimed := {claim_head_v1}(settled.session_id, next, at);
+      claimed := {claim_head_v1}(settled.session_id, next, at) -> 'claimed';
     END IF;
-    IF claimed IS NULL AND EXISTS (
+    IF COALESCE(json_typeof(claimed), 'null') = 'null' AND EXISTS (
       SELECT FROM {lane} WHERE session_id = settled.session_id AND depth > 0 AND running_turn IS NULL
     ) THEN
       ring := {is_due_v1}({head_v1}(settled.session_id), at);
@@ -50,8 +51,9 @@ export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
     at bigint;
   BEGIN
     SELECT * INTO given FROM json_to_record(args) AS a(
-      session_id text, turn_id text, fence bigint, status text, reply text, error text, report text,
-      messages json, checkpoint json, keep bigint, state_changes json, namespaces json, next json);
+      session_id text, turn_id text, fence bigint, status text, reply text, error text, report text, usage text,
+      messages json, checkpoint json, keep bigint, state_changes json, namespaces json, session_ttl_ms bigint,
+      next json);
     lane := {lock_lane_v1}(given.session_id, false);
     IF given.state_changes IS NOT NULL THEN
       PERFORM {lock_changed_documents_v1}(given.session_id, given.state_changes);
@@ -84,13 +86,14 @@ export const TURN_SETTLE_FUNCTIONS: readonly string[] = [
       PERFORM {append_to_document_v1}(change.value, at) FROM json_array_elements(given.state_changes) AS change;
     END IF;
     IF given.status IN ('awaiting-input', 'completed') THEN
-      session_change := {touch_session_of_turn_v1}(given.session_id, at);
+      session_change := {touch_session_of_turn_v1}(given.session_id, given.session_ttl_ms, at);
     END IF;
     turn.settled_fence := given.fence;
     turn.turn_index := new_checkpoint.turn_index;
     turn.reply := given.reply;
     turn.error := given.error;
     turn.report := given.report;
+    turn.spent := COALESCE(given.usage, turn.spent);
     turn.failures := turn.failures + CASE given.status WHEN 'failed' THEN 1 ELSE 0 END;
     turn := {end_turn_v1}(turn, given.status, at);
     lane.depth := lane.depth - 1;

@@ -27,8 +27,7 @@ export const TURN_STOP_FUNCTIONS: readonly string[] = [
     INSERT INTO {step} SELECT step.* ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
       SELECT * INTO step FROM {step} AS stored
-      WHERE stored.turn_id = of_turn AND stored.iteration = step.iteration AND stored.intent = step.intent
-        AND stored.name = step.name AND stored.occurrence = step.occurrence;
+      WHERE stored.turn_id = of_turn AND stored.id = step.id;
     END IF;
     RETURN step.value;
   END $$`,
@@ -41,7 +40,7 @@ export const TURN_STOP_FUNCTIONS: readonly string[] = [
     END IF;
   END $$`,
 
-  // The body of the user's message, out of a turn's request; NULL when that is a command. PostgreSQL reads no JSON that
+  // The body of the user's message, out of a turn's request; NULL when that is a command or unlogged. PostgreSQL reads no JSON that
   // holds a NUL or half of a surrogate pair, so every escape is put away before it looks, and brought back in what it found.
   String.raw`CREATE FUNCTION {user_message_body_v1}(request text) RETURNS text LANGUAGE plpgsql AS $$
   DECLARE
@@ -52,7 +51,7 @@ export const TURN_STOP_FUNCTIONS: readonly string[] = [
     body := replace(replace(replace(request, E'\\\\', chr(1)), E'\\"', chr(2)), E'\\', chr(3));
     body := replace(replace(replace(body, chr(1), E'\\\\b'), chr(2), E'\\\\q'), chr(3), E'\\\\e');
     parsed := body::json;
-    IF parsed -> 'command' IS NOT NULL THEN RETURN NULL; END IF;
+    IF parsed -> 'command' IS NOT NULL OR parsed -> 'unlogged' IS NOT NULL THEN RETURN NULL; END IF;
     input := parsed -> 'input';
     body := '{"content":' || COALESCE(input -> 'content', input -> 'text')::text
       || COALESCE(',"metadata":' || (input -> 'metadata')::text, '') || '}';

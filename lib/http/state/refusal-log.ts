@@ -1,0 +1,67 @@
+import { type Logger } from '@nestjs/common';
+import { outsideRequests } from '../../common/outside-requests.js';
+
+/** Requests to a route that were refused since its last line in the log. */
+interface Refusals {
+  count: number;
+  readonly codes: Set<string>;
+  readonly timer: NodeJS.Timeout;
+}
+
+/**
+ * Logs the refused requests of callers without a principal. Such callers could otherwise fill the log: a route has at most one
+ * line per minute, the first one at once, each later one with the number of requests since.
+ */
+export class RefusalLog {
+  private readonly routes = new Map<string, Refusals>();
+  private readonly outsideRequests = outsideRequests();
+
+  constructor(
+    private readonly logger: Pick<Logger, 'log'>,
+    private readonly intervalMs = 60_000,
+  ) {}
+
+  /**
+   * Counts a refused request.
+   * @param line describes it; logged if the route has had no line within the last minute
+   */
+  add(route: string, code: string, line: string): void {
+    const refusals = this.routes.get(route);
+    if (refusals) {
+      refusals.count += 1;
+      refusals.codes.add(code);
+      return;
+    }
+    this.begin(route);
+    this.logger.log(line);
+  }
+
+  /** Logs what was counted since the last lines, and stops. */
+  close(): void {
+    for (const [route, refusals] of this.routes) {
+      clearTimeout(refusals.timer);
+      this.logCount(route, refusals);
+    }
+    this.routes.clear();
+  }
+
+  private begin(route: string): void {
+    const timer = this.outsideRequests(() => setTimeout(() => this.end(route), this.intervalMs).unref());
+    this.routes.set(route, { count: 0, codes: new Set(), timer });
+  }
+
+  private end(route: string): void {
+    const refusals = this.routes.get(route);
+    this.routes.delete(route);
+    if (!refusals || refusals.count === 0) return;
+    this.begin(route);
+    this.logCount(route, refusals);
+  }
+
+  private logCount(route: string, { count, codes }: Refusals): void {
+    if (count === 0) return;
+    this.logger.log(
+      `${route}: ${count} more requests without a principal were refused since the last line (${[...codes].join(', ')}).`,
+    );
+  }
+}

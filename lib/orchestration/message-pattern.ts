@@ -1,0 +1,60 @@
+import { createRequire } from 'node:module';
+import type { RE2JS } from 're2js';
+import { type OrchestrationCondition } from './orchestration-config.js';
+
+type MessageCondition = Extract<OrchestrationCondition, { type: 'message_matches' }>;
+
+type Engine = typeof RE2JS;
+
+/** The part of a message that expressions read: bytes of UTF-8. */
+const MAX_BYTES = 4096;
+/** Instructions of a compiled expression. A search takes time in proportion to their number and the length of the message. */
+const MAX_SIZE = 500;
+
+const compiled = new WeakMap<MessageCondition, RE2JS>();
+let engine: Engine | undefined;
+
+/** The rule that the expression breaks; `null` if it can be used. */
+export function patternProblem(value: string, flags?: string): string | null {
+  try {
+    const size = compile(value, flags).programSize();
+    if (size <= MAX_SIZE) return null;
+    return `has ${size} instructions; at most ${MAX_SIZE} are allowed. Repeat less, or split it by any_of.`;
+  } catch (error) {
+    const reason = (error as Error).message.replace('error parsing regexp: ', '');
+    return `must be a regular expression in RE2's syntax, without lookaround and backreferences. Received: ${reason}.`;
+  }
+}
+
+/** Takes linear time for any expression; it reads the first 4 KiB of the message (FIX-30). */
+export function matchesMessage(condition: MessageCondition, message: string): boolean {
+  let pattern = compiled.get(condition);
+  if (!pattern) {
+    pattern = compile(condition.value, condition.flags);
+    compiled.set(condition, pattern);
+  }
+  return pattern.test(beginningOf(message));
+}
+
+function beginningOf(message: string): string {
+  // The longest string of that many code units has no more bytes.
+  if (message.length * 3 <= MAX_BYTES) return message;
+  const bytes = Buffer.from(message.slice(0, MAX_BYTES)).subarray(0, MAX_BYTES);
+  // As part of a stream: a character that is cut in two is left out.
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true });
+}
+
+function compile(value: string, flags = ''): RE2JS {
+  const engine = loaded();
+  const bits = { i: engine.CASE_INSENSITIVE, s: engine.DOTALL, m: engine.MULTILINE, u: 0 };
+  return engine.compile(
+    value,
+    [...flags].reduce((sum, flag) => sum | bits[flag as keyof typeof bits], 0),
+  );
+}
+
+/** Loads the engine for the first plan with a condition on the message: that takes 10 to 40 ms. */
+function loaded(): Engine {
+  engine ??= (createRequire(import.meta.url)('re2js') as { RE2JS: Engine }).RE2JS;
+  return engine;
+}

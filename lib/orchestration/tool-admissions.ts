@@ -1,0 +1,70 @@
+import { Logger } from '@nestjs/common';
+import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
+import { type AdmittedTool } from './admitted-tool.js';
+import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
+import { applyEntry } from './apply-entry.js';
+import { type OrchestrationEntry } from './orchestration-entry.js';
+import { type OrchestrationState, type ToolOutcome, type ToolUse } from './orchestration-state.js';
+import { type StepPlan } from './step-plan.js';
+import { hasPredicates, type StepPredicates } from './step-predicates.js';
+import { assertOwnCall, type ToolCall } from './tool-call.js';
+import { describeMismatch, refusalOf } from './tool-refusal.js';
+
+type EvaluatedEntry = Extract<OrchestrationEntry, { type: 'admit' | 'outcome' }>;
+
+/** The admissions of one agent's plan in one session (FIX-21). */
+export class ToolAdmissions {
+  private readonly logger = new Logger('OrchestrationService');
+
+  constructor(
+    private readonly states: AgentOrchestration,
+    private readonly plan: StepPlan,
+    private readonly predicates: StepPredicates,
+    private readonly sessionId: string,
+  ) {}
+
+  /** @throws ToolNotAllowedError, ToolCallConflictError */
+  async admit(call: ToolCall & { readonly callId: string }): Promise<AdmittedTool> {
+    const { plan, sessionId } = this;
+    const { tool, callId } = call;
+    const { signature, onViolation } = plan;
+    const entry = { type: 'admit', ...call, plan: signature, onViolation } as const;
+    const appended = await this.appendWithFacts(entry, true);
+    const { state, after, effects } = appended!;
+    assertOwnCall(after, call);
+    const isSame = (use: ToolUse): boolean =>
+      use.callId === callId && use.turnId === undefined && use.outcome !== 'failed';
+    const use = after.toolHistory.find(isSame);
+    const mismatch = use && onViolation === 'warn' ? describeMismatch(sessionId, effects) : null;
+    if (mismatch !== null) this.logger.warn(mismatch);
+    if (use) return { callId, state, record: (outcome) => this.record(callId, outcome) };
+    // A refused use leaves the state as it was.
+    throw refusalOf(plan, sessionId, after, tool)!;
+  }
+
+  private async record(callId: string, outcome: ToolOutcome): Promise<OrchestrationState | null> {
+    const entry = { type: 'outcome', callId, outcome, plan: this.plan.signature } as const;
+    // Only a failure leads to another step.
+    const appended = await (outcome === 'failed'
+      ? this.appendWithFacts(entry, false)
+      : this.states.append(this.sessionId, [entry]));
+    return appended && appended.state;
+  }
+
+  /** One round trip; two for a plan with predicates, and one more for each conflict. */
+  private async appendWithFacts(entry: EvaluatedEntry, create: boolean): Promise<Appended | null> {
+    const { states, plan, sessionId } = this;
+    if (!hasPredicates(plan)) return states.append(sessionId, [{ ...entry, facts: [] }], { create });
+    let known: OrchestrationState | null = null;
+    return untilUncontested(sessionId, async () => {
+      known ??= create ? (await states.append(sessionId, [], { create }))!.state : await states.read(sessionId);
+      if (!known) return null;
+      const state = applyEntry(known, states.stamped(entry), new Date().toISOString(), states.catalog.rules).progress;
+      const facts = await this.predicates.facts(plan, { agent: plan.agent, sessionId, state });
+      const appended = await states.append(sessionId, [{ ...entry, facts }], { ifVersion: known.version });
+      if (appended?.applied) return appended;
+      known = appended && appended.state;
+      return CONTESTED;
+    });
+  }
+}

@@ -1,0 +1,17 @@
+/**
+ * Versions of documents in a store of one process. The first version of a document is the clock in microseconds, and higher than
+ * every version that was given out before. So a document that is deleted and created again never has an earlier version (FIX-40).
+ */
+export class DocumentVersions {
+  private highest = 0;
+
+  /**
+   * @param before of the document as it is; 0 when there is none
+   * @param now milliseconds since 1970 by the store's clock
+   */
+  next(before: number, now: number): number {
+    const version = before > 0 ? before + 1 : Math.max(this.highest + 1, now * 1000);
+    this.highest = Math.max(this.highest, version);
+    return version;
+  }
+}

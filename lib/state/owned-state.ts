@@ -1,0 +1,48 @@
+import { type ConversationLog } from '../conversation/conversation.store.js';
+import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
+import { isAtomic } from '../session/session.store.js';
+import { type SessionsAdapter } from '../sessions.adapter.js';
+import { type StateOwnership, type StateStore } from './state.store.js';
+
+/**
+ * The state of sessions, which unknown, deleted and expired sessions cannot write (FIX-41). The store checks that in the commit of the
+ * write. With sessions in a foreign store it is a read before the write: a session that ends in between is not noticed.
+ */
+export function ownedState({ state, sessions }: Pick<SessionsAdapter, 'state' | 'sessions'>): StateStore {
+  return {
+    get: (address, access) => state.get(address, access),
+    set: async (address, value, options = {}) =>
+      state.set(address, value, { ...options, ...(await ownership(sessions, address.sessionId)) }),
+    append: async (address, append) =>
+      state.append(address, { ...append, ...(await ownership(sessions, address.sessionId)) }),
+    delete: (address) => state.delete(address),
+    deleteExpired: (limit) => state.deleteExpired(limit),
+    evictIdle: (namespace, keep, limit) => state.evictIdle(namespace, keep, limit),
+    list: (query) => state.list(query),
+    count: (selection) => state.count(selection),
+    namespaces: (sessionId) => state.namespaces(sessionId),
+    reset: (reset) => state.reset(reset),
+  };
+}
+
+/** The message log of sessions, to which nothing is added for unknown, deleted and expired sessions. */
+export function ownedLog({
+  conversations,
+  sessions,
+}: Pick<SessionsAdapter, 'conversations' | 'sessions'>): ConversationLog {
+  return {
+    append: async (sessionId, messages) =>
+      conversations.append(sessionId, messages, await ownership(sessions, sessionId)),
+    window: (sessionId, limit) => conversations.window(sessionId, limit),
+    page: (sessionId, range) => conversations.page(sessionId, range),
+    sessions: (after, limit) => conversations.sessions(after, limit),
+  };
+}
+
+async function ownership(sessions: SessionsAdapter['sessions'], sessionId: string): Promise<StateOwnership> {
+  if (isAtomic(sessions)) return { requireSession: true };
+  const session = await sessions.fetchById(sessionId);
+  if (!session) throw new SessionNotFoundError(sessionId);
+  if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'write state');
+  return {};
+}

@@ -1,0 +1,194 @@
+import { type ClaimNotice, type ClaimRequest } from '../../turn/turn.store.js';
+import { type ConformanceContext } from './target.js';
+import { LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
+
+const ERROR = { name: 'TypeError', message: 'no answer', code: 'E_MODEL' };
+
+/** Attempts whose leases end: how they are counted, and which claims get their turns (FIX-06). */
+export function describeTurnsLost(context: ConformanceContext): void {
+  let lane: TestLane;
+
+  beforeEach(async () => {
+    lane = await TestLane.open(context);
+  });
+
+  /** Claims, and lets the lease end, so often. */
+  async function lose(times: number): Promise<void> {
+    for (let lost = 0; lost < times; lost += 1) {
+      await lane.take({ leaseMs: SHORT_MS, suspects: true });
+      await lane.elapse(SHORT_MS);
+    }
+  }
+
+  /** @returns what the claim gives, and what it found besides */
+  async function noticing(changes: Partial<ClaimRequest>) {
+    const notices: ClaimNotice[] = [];
+    const claimed = await lane.claim({ ...changes, onNotice: (notice) => void notices.push(notice) });
+    return { claimed, notices };
+  }
+
+  it('FIX-06 TRN-08 counts a lost attempt apart from failures, and runs the turn again at once', async () => {
+    await lane.queue('first');
+    const { turn } = await lane.lapse();
+
+    const again = await lane.take();
+
+    expect(again.turn).toEqual({ ...turn, lost: 1 });
+    expect(await lane.get(turn.id)).toEqual(again.turn);
+  });
+
+  it('FIX-06 names the lost attempt and its holder to the claim that finds it', async () => {
+    await lane.queue('first');
+    await lane.take({ leaseMs: SHORT_MS, holder: 'worker-1/7' });
+    await lane.elapse(SHORT_MS);
+
+    const { claimed, notices } = await noticing({});
+
+    expect(notices).toEqual([{ type: 'lost', turn: claimed?.turn, holder: 'worker-1/7' }]);
+  });
+
+  it('FIX-06 notices nothing besides an ordinary turn', async () => {
+    await lane.queue('first');
+
+    expect(await noticing({ suspects: true })).toMatchObject({ claimed: { turn: { lost: 0 } }, notices: [] });
+  });
+
+  it('FIX-06 queues a turn that was lost twice, due after a pause', async () => {
+    const { id, startedAt } = (await lane.run('first', { leaseMs: SHORT_MS })).turn;
+    await lane.elapse(SHORT_MS);
+    await lose(1);
+
+    const { claimed, notices } = await noticing({ suspects: true, lossPauseMs: LONG_MS });
+
+    expect(claimed).toBeNull();
+    const turn = await lane.get(id);
+    expect(notices).toEqual([{ type: 'lost', turn, holder: expect.any(String) as string }]);
+    expect(turn).toMatchObject({ status: 'queued', failures: 0, lost: 2, startedAt });
+    expect(Date.parse(turn?.dueAt ?? '') - Date.parse(startedAt ?? '')).toBeGreaterThanOrEqual(LONG_MS);
+    expect(await lane.claim({ suspects: true })).toBeNull();
+    expect((await lane.adapter.turns.lane(lane.sessionId)).head).toMatchObject({ id, status: 'queued', lost: 2 });
+  });
+
+  it('FIX-06 doubles the pause with each further loss, up to the longest one', async () => {
+    const { id } = await lane.queue('first');
+    await lose(3);
+    const pauseMs = 8 * LONG_MS;
+
+    await lane.claim({ lossPauseMs: pauseMs, maxLossPauseMs: pauseMs + LONG_MS });
+
+    const { dueAt, lost, acceptedAt } = (await lane.get(id))!;
+    const pausedMs = Date.parse(dueAt ?? '') - Date.parse(acceptedAt);
+    expect(lost).toBe(3);
+    expect(pausedMs).toBeGreaterThanOrEqual(pauseMs + LONG_MS);
+    expect(pausedMs).toBeLessThan(2 * pauseMs);
+  });
+
+  it('FIX-06 gives a turn that was lost twice only to a claim that takes suspects', async () => {
+    const { id } = await lane.queue('first');
+    await lane.queue('second');
+    await lose(2);
+
+    const refused = await noticing({ maxLost: 3 });
+    expect(refused.claimed).toBeNull();
+    expect(refused.notices.map(({ type }) => type)).toEqual(['lost', 'suspect']);
+    expect(await noticing({})).toEqual({ claimed: null, notices: [{ type: 'suspect' }] });
+    expect(await lane.statuses()).toEqual(['first: queued', 'second: queued']);
+
+    const { turn } = await lane.take({ suspects: true, maxLost: 3 });
+    expect(turn).toMatchObject({ id, status: 'running', lost: 2 });
+  });
+
+  it('FIX-06 a suspect stays one when it was released or its handler failed', async () => {
+    const { id } = await lane.queue('first');
+    await lose(2);
+    const { turns } = lane.adapter;
+
+    await turns.release((await lane.take({ suspects: true })).hold, 0);
+    expect(await lane.claim()).toBeNull();
+    await turns.retry((await lane.take({ suspects: true })).hold, { error: ERROR, delayMs: 0 });
+    expect(await lane.claim()).toBeNull();
+
+    expect((await lane.take({ suspects: true })).turn).toMatchObject({ id, lost: 2, failures: 1 });
+  });
+
+  it('FIX-06 offers the lane of a suspect again when a claim did not take it', async () => {
+    await lane.queue('first');
+    await lose(2);
+    await lane.claim();
+
+    await lane.elapse(5000);
+    expect(await lane.adapter.turns.due(100_000)).toContain(lane.sessionId);
+  });
+
+  it('FIX-06 a settle does not hand over a suspect when it is sent again', async () => {
+    const first = await lane.run('first');
+    await lane.queue('second');
+    await lane.settle(first.hold);
+    await lose(2);
+    await lane.claim();
+
+    const again = await lane.settle(first.hold, {}, lane.claimRequest());
+
+    expect(again).toMatchObject({ next: null, ring: true });
+  });
+
+  it('FIX-06 BOT-34 fails a turn whose attempts were lost as often as they may be', async () => {
+    const { id } = await lane.queue('poison');
+    await lose(3);
+
+    const { claimed, notices } = await noticing({ maxLost: 3, suspects: true });
+
+    expect(claimed).toBeNull();
+    const turn = await lane.get(id);
+    expect(turn).toMatchObject({
+      status: 'failed',
+      failures: 0,
+      lost: 3,
+      error: { code: 'WORKER_LOST' },
+      settledAt: expect.any(String) as string,
+    });
+    expect(notices).toEqual([{ type: 'lost', turn, holder: expect.any(String) as string }]);
+    expect(await lane.messages()).toEqual([]);
+  });
+
+  it('FIX-06 BOT-34 gives the turn behind a poison turn in the same claim', async () => {
+    await lane.queue('poison');
+    await lane.queue('second');
+    await lane.lapse();
+
+    const { claimed, notices } = await noticing({ maxLost: 1 });
+
+    expect(claimed?.turn.request.input.text).toBe('second');
+    expect(notices).toMatchObject([{ type: 'lost', turn: { status: 'failed', lost: 1 } }]);
+    expect(await lane.statuses()).toEqual(['poison: failed', 'second: running']);
+  });
+
+  it('FIX-06 counts failures and losses to limits of their own', async () => {
+    const { id } = await lane.queue('first');
+    await lane.adapter.turns.retry((await lane.take({ maxLost: 2 })).hold, { error: ERROR, delayMs: 0 });
+    await lane.lapse();
+    expect((await lane.take({ maxLost: 2, leaseMs: SHORT_MS })).turn).toMatchObject({
+      failures: 1,
+      lost: 1,
+      error: ERROR,
+    });
+    await lane.elapse(SHORT_MS);
+
+    expect(await lane.claim({ maxLost: 2 })).toBeNull();
+    expect(await lane.get(id)).toMatchObject({
+      status: 'failed',
+      failures: 1,
+      lost: 2,
+      error: { code: 'WORKER_LOST' },
+    });
+  });
+
+  it('FIX-06 cancels a lost turn that was asked to stop instead of counting the loss', async () => {
+    const { id } = await lane.queue('first');
+    await lose(2);
+    await lane.adapter.turns.cancel(id, 'cancel');
+
+    expect(await noticing({})).toEqual({ claimed: null, notices: [] });
+    expect(await lane.get(id)).toMatchObject({ status: 'cancelled', lost: 1 });
+  });
+}

@@ -1,0 +1,107 @@
+import { type AwaitedTurns } from './awaited-turns.js';
+import { type VisitSlot } from './turn-queue.js';
+import { TooManyWaitingParentsError } from './turn.errors.js';
+import { type AwaitedTurn } from './turn.store.js';
+
+/** Limits the handlers of this process that wait for other turns: each of them is in memory, in addition to those that run. */
+export class WaitingParents {
+  private count = 0;
+
+  constructor(private readonly limit: number) {}
+
+  /** @throws TooManyWaitingParentsError */
+  enter(): void {
+    if (this.count >= this.limit) throw new TooManyWaitingParentsError(this.limit);
+    this.count += 1;
+  }
+
+  leave(): void {
+    this.count -= 1;
+  }
+}
+
+/** Says which turn is awaited, before it is submitted or waited for; called again, that another one is awaited instead. */
+export type Awaits = (turn: AwaitedTurn) => Promise<void>;
+
+/**
+ * The waits of one attempt's handler for other turns. The visit's slot is released while at least one of them is under way
+ * (FIX-03): a handler that waits for two turns at once must not keep a slot that the second one needs.
+ */
+export class HandlerWaits {
+  private waits = 0;
+  private taking: Promise<void> | null = null;
+  private released = false;
+  private closed = false;
+
+  constructor(
+    private readonly parents: WaitingParents,
+    private readonly slot: VisitSlot | undefined,
+    private readonly awaited: AwaitedTurns,
+  ) {}
+
+  /** Whether the visit has no slot at present. */
+  get isReleased(): boolean {
+    return this.released;
+  }
+
+  /**
+   * @param wait resolves when the turn has ended; without `awaits` once the attempt is over
+   * @throws TooManyWaitingParentsError; `awaits` TurnReentryError
+   */
+  async during<T>(wait: (awaits?: Awaits) => Promise<T>): Promise<T> {
+    if (this.closed) return wait();
+    this.release();
+    const awaiting: AwaitedTurn[] = [];
+    const drop = (): void => awaiting.splice(0).forEach((turn) => this.awaited.drop(turn));
+    try {
+      return await wait((turn) => {
+        drop();
+        awaiting.push(turn);
+        return this.awaited.add(turn);
+      });
+    } catch (error) {
+      // The turn may be open; one that has ended counts no longer in any case.
+      drop();
+      if (!this.closed) await this.awaited.store().catch(() => undefined);
+      throw error;
+    } finally {
+      drop();
+      this.waits -= 1;
+      if (this.waits === 0) await this.take();
+    }
+  }
+
+  /** The attempt is over. What its handler left running no longer counts. */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    if (this.released) this.parents.leave();
+  }
+
+  private release(): void {
+    if (!this.released) {
+      this.parents.enter();
+      this.released = true;
+      this.slot?.release();
+    }
+    this.waits += 1;
+  }
+
+  private async take(): Promise<void> {
+    if (this.closed) return;
+    this.taking ??= this.takeSlot().finally(() => (this.taking = null));
+    await this.taking;
+  }
+
+  private async takeSlot(): Promise<void> {
+    await this.slot?.take();
+    if (this.closed) return;
+    // Another branch of the handler began to wait meanwhile.
+    if (this.waits > 0) {
+      this.slot?.release();
+    } else {
+      this.released = false;
+      this.parents.leave();
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import { setImmediate as nextTask } from 'node:timers/promises';
+import { type TurnEventMessage } from './turn-event.js';
+
+/** Characters that are sent before the connection gets the time to write them. */
+const BURST = 65_536;
+/** Characters that may wait for a client that is known only by the messages that Nest writes. */
+const WINDOW = 262_144;
+/** After this time without a write, a stream that is known only by its messages ends: its client reconnects. */
+const STALLED_MS = 30_000;
+/** Between two checks of a response that does not report that it has drained. */
+const RECHECK_MS = 15_000;
+
+/** The part of a response that a stream needs to wait for its client: Node's, of HTTP/1 or HTTP/2. */
+export interface EventResponse {
+  readonly writableLength: number;
+  readonly writableHighWaterMark: number;
+  readonly writableNeedDrain?: boolean;
+  /** Adds a listener, as Node's streams do. */
+  on(event: 'drain' | 'close', listener: () => void): unknown;
+  /** Removes a listener, as Node's streams do. */
+  removeListener(event: 'drain' | 'close', listener: () => void): unknown;
+}
+
+/** Keeps one stream no further ahead of its client than a bounded number of characters (FIX-50). */
+export abstract class TurnEventPace {
+  private burst = 0;
+
+  static of(response?: EventResponse | { readonly raw: EventResponse }): TurnEventPace {
+    if (!response) return new WrittenMessagesPace();
+    // Fastify's reply has the response of Node.
+    return new ResponsePace('raw' in response ? response.raw : response);
+  }
+
+  /** Whether the client must read before it gets more. */
+  abstract get isFull(): boolean;
+
+  /** @returns the message as it is sent */
+  send(message: TurnEventMessage): TurnEventMessage {
+    this.burst += lengthOf(message);
+    return message;
+  }
+
+  /** Whether `pass` must be awaited before the next message. */
+  get isDue(): boolean {
+    return this.burst >= BURST;
+  }
+
+  /** Waits until the client has read enough. @returns false if the stream must end */
+  async pass(signal: AbortSignal): Promise<boolean> {
+    this.burst = 0;
+    // What can be written now has been written after this.
+    await nextTask();
+    while (this.isFull) {
+      if (signal.aborted || !(await this.progress(signal))) return false;
+    }
+    return true;
+  }
+
+  /** Waits for the next sign that the client reads. @returns false if the stream must end */
+  protected abstract progress(signal: AbortSignal): Promise<boolean>;
+}
+
+/** Follows the response itself: whether it must drain. */
+class ResponsePace extends TurnEventPace {
+  constructor(private readonly response: EventResponse) {
+    super();
+  }
+
+  get isFull(): boolean {
+    const { writableNeedDrain, writableLength, writableHighWaterMark } = this.response;
+    return writableNeedDrain ?? writableLength >= writableHighWaterMark;
+  }
+
+  protected async progress(signal: AbortSignal): Promise<boolean> {
+    const { response } = this;
+    await wait(signal, RECHECK_MS, (wake) => {
+      for (const event of ['drain', 'close'] as const) response.on(event, wake);
+      return () => {
+        for (const event of ['drain', 'close'] as const) response.removeListener(event, wake);
+      };
+    });
+    return true;
+  }
+}
+
+/**
+ * Follows what Nest writes, where the response is not given. Nest reads the field `retry` of a message only to write it. As long as
+ * it has read none, messages go elsewhere and nothing is limited.
+ */
+class WrittenMessagesPace extends TurnEventPace {
+  private sent = 0;
+  private written = 0;
+  private wake: (() => void) | null = null;
+
+  get isFull(): boolean {
+    return this.written > 0 && this.sent - this.written > WINDOW;
+  }
+
+  override send(message: TurnEventMessage): TurnEventMessage {
+    this.sent += lengthOf(message);
+    const upTo = this.sent;
+    return new ObservedMessage(super.send(message), () => {
+      this.written = Math.max(this.written, upTo);
+      this.wake?.();
+    });
+  }
+
+  protected progress(signal: AbortSignal): Promise<boolean> {
+    return wait(signal, STALLED_MS, (wake) => {
+      this.wake = wake;
+      return () => {
+        this.wake = null;
+      };
+    });
+  }
+}
+
+/** A message that reports when it is written. */
+class ObservedMessage implements TurnEventMessage {
+  readonly id: string;
+  readonly type?: string;
+  readonly data?: string;
+  readonly #onWrite: () => void;
+
+  constructor({ id, type, data }: TurnEventMessage, onWrite: () => void) {
+    this.id = id;
+    this.type = type;
+    this.data = data;
+    this.#onWrite = onWrite;
+  }
+
+  /** Always undefined: the client keeps its own delay before it reconnects. */
+  get retry(): undefined {
+    this.#onWrite();
+    return undefined;
+  }
+}
+
+function lengthOf({ data }: TurnEventMessage): number {
+  return data?.length ?? 0;
+}
+
+/** @param listen returns what ends the listening. @returns false after `ms`; true when woken or aborted */
+function wait(signal: AbortSignal, ms: number, listen: (wake: () => void) => () => void): Promise<boolean> {
+  return new Promise((resolve) => {
+    const end = (result: boolean): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', wake);
+      unlisten();
+      resolve(result);
+    };
+    const wake = (): void => end(true);
+    const timer = setTimeout(() => end(false), ms);
+    timer.unref();
+    const unlisten = listen(wake);
+    signal.addEventListener('abort', wake);
+  });
+}

@@ -1,0 +1,197 @@
+import 'reflect-metadata';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createConnection, type Socket } from 'node:net';
+import {
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  type MessageEvent,
+  Param,
+  Res,
+  Sse,
+  UseGuards,
+} from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { type Observable, tap } from 'rxjs';
+import {
+  defineOrchestrator,
+  type EventResponse,
+  memoryAdapter,
+  reply,
+  SessionsModule,
+  SessionStore,
+  type TurnContext,
+  TurnService,
+} from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { gate } from '../support/running-application.js';
+import { clientApp, doors } from './client-app.js';
+import { type HttpApp, PLATFORMS } from './http-app.js';
+import { headerPrincipal } from './state-app.js';
+
+jest.setTimeout(60_000);
+
+const MEBIBYTE = 1_048_576;
+const EVENTS = 1200;
+const EVENT_LENGTH = 16_000;
+/** Nest then limits nothing, as its versions 11.0.0 to 11.2.7. */
+const UNLIMITED = { maxPendingDataLength: 0 };
+
+/** The server's end of the connection that is tested. */
+let connection: Socket | null = null;
+
+/** Records the connection. */
+class ConnectionGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<{ raw?: { socket: Socket }; socket: Socket }>();
+    ({ socket: connection } = request.raw ?? request);
+    return true;
+  }
+}
+
+@Controller('own')
+@UseGuards(ConnectionGuard)
+class OwnController {
+  constructor(private readonly turns: TurnService) {}
+
+  @Sse(':id/with', UNLIMITED)
+  withResponse(
+    @Param('id') id: string,
+    @Res({ passthrough: true }) response: EventResponse,
+  ): Promise<Observable<MessageEvent>> {
+    return this.turns.events(id, { response });
+  }
+
+  @Sse(':id/without', UNLIMITED)
+  without(@Param('id') id: string): Promise<Observable<MessageEvent>> {
+    return this.turns.events(id);
+  }
+}
+
+const talker = defineOrchestrator({
+  name: 'talker',
+  intents: {
+    answer: async (turn: TurnContext) => {
+      for (let n = 0; n < EVENTS; n += 1) await turn.emit({ type: 'delta', data: 'x'.repeat(EVENT_LENGTH) });
+      return reply('done');
+    },
+  },
+});
+
+describe.each(PLATFORMS)('clients that do not read on $name', ({ start }) => {
+  let app: HttpApp;
+  let turns: TurnService;
+  let client: Socket;
+  let sent: number;
+  let peak: number;
+
+  beforeEach(async () => {
+    app = await start({
+      imports: [
+        SessionsModule.forRoot({
+          adapter: memoryAdapter(),
+          sweep: false,
+          principal: headerPrincipal,
+          controllers: { turns: { guards: [ConnectionGuard], orchestrators: [talker] } },
+        }),
+        SessionsModule.forFeature([talker]),
+      ],
+      controllers: [OwnController],
+    });
+    await app.listen(0, '127.0.0.1');
+    turns = app.get(TurnService);
+    observe();
+  });
+
+  afterEach(async () => {
+    client.destroy();
+    jest.restoreAllMocks();
+    await app.close();
+  });
+
+  it.each([
+    ['the controller', (id: string) => `/turns/${id}/events`],
+    ['a handler that gives the response', (id: string) => `/own/${id}/with`],
+    ['a handler that gives nothing', (id: string) => `/own/${id}/without`],
+  ])('FIX-50 holds at most 1 MiB for a client of %s, which gets the rest when it reads', async (_, path) => {
+    const { id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' });
+    const { id } = await turns.submit('talker', 'go', { sessionId });
+    client = createConnection({ port: Number(new URL(await app.getUrl()).port), host: '127.0.0.1' });
+    client.pause();
+    client.write(`GET ${path(id)} HTTP/1.1\r\nHost: localhost\r\nx-user-id: ann\r\nx-session-id: ${sessionId}\r\n\r\n`);
+    await turns.result(id);
+    // Nothing more is sent: the connection is full.
+    await eventually(async () => {
+      const before = sent;
+      await delay(300);
+      return sent > 0 && sent === before;
+    });
+    expect(sent).toBeLessThan(EVENTS * EVENT_LENGTH);
+
+    const chunks: string[] = [];
+    client.setEncoding('latin1').on('data', (chunk: string) => chunks.push(chunk));
+    client.resume();
+    await eventually(() => chunks.slice(-2).join('').endsWith('\r\n0\r\n\r\n'), { limitMs: 20_000 });
+    const offsets = [...chunks.join('').matchAll(/\nid: (\d+)\n/g)].map(([, offset]) => Number(offset));
+    expect(offsets).toEqual(Array.from({ length: EVENTS + 1 }, (__, at) => at + 1));
+    expect(peak).toBeLessThan(MEBIBYTE);
+  });
+
+  /** Measures what is held for the client whenever an event is sent: what neither is in its socket nor was given to the system. */
+  function observe(): void {
+    sent = 0;
+    peak = 0;
+    const events = turns.events.bind(turns);
+    jest.spyOn(turns, 'events').mockImplementation(async (...args) =>
+      (await events(...args)).pipe(
+        tap(({ data = '' }) => {
+          sent += data.length;
+          const { bytesWritten = 0, writableLength = 0 } = connection ?? {};
+          peak = Math.max(peak, sent - (bytesWritten - writableLength));
+        }),
+      ),
+    );
+  }
+});
+
+describe.each(PLATFORMS)('streams of a principal on $name', (platform) => {
+  it('FIX-50 opens at most 16 streams for a principal, and another one when one is over', async () => {
+    const desk = await clientApp({ platform });
+    const door = gate();
+    doors.set('count slowly', door);
+    try {
+      await desk.app.listen(0, '127.0.0.1');
+      const url = await desk.app.getUrl();
+      const open = async (
+        userId: string,
+      ): Promise<{ status: number; body: () => Promise<unknown>; leave: () => void }> => {
+        const { id: sessionId } = await desk.session({ userId });
+        const { id } = await desk.turns.submit('desk', 'count slowly', { sessionId });
+        const leaving = new AbortController();
+        const headers = { 'x-user-id': userId, 'x-session-id': sessionId };
+        const response = await fetch(`${url}/turns/${id}/events`, { headers, signal: leaving.signal });
+        return { status: response.status, body: () => response.json(), leave: () => leaving.abort() };
+      };
+
+      const streams = await Promise.all(Array.from({ length: 20 }, () => open('ann')));
+      const [refused, ...others] = streams.filter(({ status }) => status !== 200);
+      expect(others).toHaveLength(3);
+      expect(await refused.body()).toMatchObject({ statusCode: 429, code: 'TOO_MANY_STREAMS' });
+      const bob = await open('bob');
+      expect(bob.status).toBe(200);
+
+      const [first, ...rest] = streams.filter(({ status }) => status === 200);
+      first.leave();
+      await eventually(async () => {
+        const again = await open('ann');
+        rest.push(again);
+        return again.status === 200;
+      });
+      for (const stream of [bob, ...rest]) stream.leave();
+    } finally {
+      door.open();
+      doors.delete('count slowly');
+      await desk.app.close();
+    }
+  });
+});

@@ -1,0 +1,93 @@
+import { createRequire } from 'node:module';
+import { jest } from '@jest/globals';
+import { memoryAdapter, type OrchestrationCondition, type OrchestrationService } from 'nestjs-agent-sessions';
+import { type RE2JS as Engine } from 're2js';
+import { mintId } from '../../lib/common/ids.js';
+import { orchestrate, planOf } from '../support/orchestration.js';
+
+const { RE2JS } = createRequire(import.meta.url)('re2js') as { RE2JS: typeof Engine };
+
+const KIB_4 = 4096;
+/** Expressions for which a backtracking engine takes exponential or high polynomial time, and what it fails on. */
+const CATASTROPHIC = [
+  ['(a+)+$', 'a', '!'],
+  ['(a|aa)+$', 'a', '!'],
+  ['^(\\w+\\s?)*$', 'a ', '!'],
+  ['(.*,){12}P', ',', ''],
+  ['^(([a-z])+.)+[A-Z]([a-z])+$', 'a', ''],
+] as const;
+
+function serviceWith(condition: Omit<Extract<OrchestrationCondition, { type: 'message_matches' }>, 'type'>) {
+  const conditions: OrchestrationCondition[] = [{ type: 'message_matches', ...condition }];
+  const plan = planOf([
+    { name: 'start', isDefault: true },
+    { name: 'matched', conditions },
+  ]);
+  return orchestrate(memoryAdapter(), { plans: [plan] }).service;
+}
+
+async function matches(service: OrchestrationService, message: string): Promise<boolean> {
+  return (await service.evaluateActiveStep(mintId(), { message }))?.name === 'matched';
+}
+
+/** The least of a few measurements, in milliseconds of processor time: other processes must not matter. */
+async function processorTime(work: () => Promise<unknown>): Promise<number> {
+  const times: number[] = [];
+  for (let run = 0; run < 3; run += 1) {
+    const start = process.cpuUsage();
+    await work();
+    const { user, system } = process.cpuUsage(start);
+    times.push((user + system) / 1000);
+  }
+  return Math.min(...times);
+}
+
+describe('the expression of message_matches', () => {
+  it.each(CATASTROPHIC)('FIX-30 %s takes less than 50 ms on a long message', async (value, repeated, end) => {
+    const service = serviceWith({ value });
+    // The short message first: a backtracking engine would never return from the long one.
+    for (const length of [26, KIB_4, 1_000_000]) {
+      const message = repeated.repeat((length - end.length) / repeated.length) + end;
+      expect(await processorTime(() => matches(service, message))).toBeLessThan(50);
+    }
+  });
+
+  it('FIX-30 reads the first 4 KiB of a message', async () => {
+    const service = serviceWith({ value: 'x' });
+    expect(await matches(service, `${'a'.repeat(KIB_4 - 1)}x`)).toBe(true);
+    expect(await matches(service, `${'a'.repeat(KIB_4)}x`)).toBe(false);
+    expect(await matches(service, `${'é'.repeat(KIB_4 / 2 - 1)}ax`)).toBe(true);
+    expect(await matches(service, `${'é'.repeat(KIB_4 / 2)}x`)).toBe(false);
+  });
+
+  it('FIX-30 leaves out a character that the limit cuts in two', async () => {
+    const service = serviceWith({ value: '^a+$' });
+    expect(await matches(service, `${'a'.repeat(KIB_4 - 1)}é`)).toBe(true);
+    expect(await matches(service, `${'a'.repeat(KIB_4 - 2)}éa`)).toBe(false);
+  });
+
+  it('FIX-30 is compiled once', async () => {
+    const compile = jest.spyOn(RE2JS, 'compile');
+    const service = serviceWith({ value: 'refund', flags: 'i' });
+    expect(await matches(service, 'Refund 1')).toBe(true);
+    const calls = compile.mock.calls.length; // for the check of the plan, and for the first message
+    expect(calls).toBeGreaterThan(0);
+    for (let turn = 0; turn < 10; turn += 1) expect(await matches(service, `REFUND ${turn}`)).toBe(true);
+    expect(compile).toHaveBeenCalledTimes(calls);
+    compile.mockRestore();
+  });
+
+  it.each([
+    ['\\bä', undefined, ' ä', false],
+    ['\\s', undefined, '\u00a0', false],
+    ['^\\w$', undefined, 'ä', false],
+    ['^\\p{Greek}+$', 'u', 'λόγος', true],
+    ['^.$', 'u', '😀', true],
+    ['STRASSE|ÄRGER', 'i', 'ärger', true],
+    ['^b$', 'm', 'a\nb\nc', true],
+    ['a.b', 's', 'a\nb', true],
+    ['a.b', undefined, 'a\nb', false],
+  ])('FIX-30 %s with flags %s is RE2: %j', async (value, flags, message, expected) => {
+    expect(await matches(serviceWith({ value, ...(flags && { flags }) }), message)).toBe(expected);
+  });
+});

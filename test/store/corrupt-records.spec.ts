@@ -1,0 +1,89 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type AtomicSessionStoreAdapter,
+  createSessionStore,
+  type Session,
+  type SessionsAdapter,
+} from 'nestjs-agent-sessions';
+import { type ConformanceTarget } from '../../lib/testing/index.js';
+import { adapterOf } from '../support/connections.js';
+import { corruptRecord, type BrokenRecord } from '../support/corrupt-record.js';
+import { turnRequest } from '../support/ledger-requests.js';
+import { STORES } from '../support/stores.js';
+
+describe.each(STORES)('corrupt records on $name', ({ open, place }) => {
+  let adapter: SessionsAdapter;
+  let corrupt: (record: BrokenRecord) => Promise<void>;
+  let elapse: NonNullable<ConformanceTarget['elapse']>;
+
+  beforeEach(async () => {
+    const options = place?.();
+    const target: ConformanceTarget = options ? { adapter: adapterOf(options) } : open();
+    ({ adapter } = target);
+    await adapter.init?.();
+    elapse = target.elapse ?? ((ms) => delay(ms));
+    corrupt = (record) => corruptRecord(adapter, record, options);
+  });
+
+  afterEach(() => adapter.close?.());
+
+  it('FIX-53 rejects a corrupt session with its id; lists skip it, revokeAll and sweeps continue past it', async () => {
+    const sessions = createSessionStore({ adapter: adapter.sessions });
+    const atomic = adapter.sessions as AtomicSessionStoreAdapter;
+    const created: Session[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      created.push(await sessions.create({ userId: 'ann', metadata: { plan: 'pro' } }));
+      await sessions.touch(created[n].id);
+      await elapse(2);
+    }
+    const [oldest, second, third, last] = created.map(({ id }) => id);
+    for (const id of [oldest, third]) await corrupt({ kind: 'session', id });
+
+    const error = { code: 'CORRUPT_RECORD', kind: 'session', recordId: third };
+    await expect(sessions.get(third)).rejects.toMatchObject(error);
+    const ids = (found: readonly Session[]): string[] => found.map(({ id }) => id);
+    expect(ids(await sessions.find({ userId: 'ann', limit: 2 }))).toEqual([last, second]);
+    const page = await sessions.page({ userId: 'ann', limit: 1 });
+    const next = await sessions.page({ userId: 'ann', limit: 1, cursor: page.nextCursor });
+    expect(ids([...page.sessions, ...next.sessions])).toEqual([last, second]);
+
+    await elapse(2);
+    const suspended = [...(await atomic.suspendStale(1, 1)), ...(await atomic.suspendStale(1, 10))];
+    expect(ids(suspended).sort()).toEqual([last, second].sort());
+    expect(ids(await sessions.revokeAll('ann')).sort()).toEqual([last, second].sort());
+    await sessions.sweepExpired(1);
+    await elapse(2);
+    await sessions.purgeExpired(1);
+    expect(await sessions.find({ userId: 'ann' })).toEqual([]);
+  });
+
+  it('FIX-53 rejects a corrupt turn with its id; lists skip it', async () => {
+    const { id: sessionId } = await createSessionStore({ adapter: adapter.sessions }).create({ userId: 'ann' });
+    for (const id of ['t1', 't2', 't3']) await adapter.turns.accept(turnRequest(id, { sessionId }));
+    await corrupt({ kind: 'turn', id: 't2' });
+
+    await expect(adapter.turns.get('t2')).rejects.toMatchObject({
+      code: 'CORRUPT_RECORD',
+      kind: 'turn',
+      recordId: 't2',
+    });
+    const found = await adapter.turns.list({ sessionId, limit: 2 });
+    expect(found.map(({ id }) => id)).toEqual(['t1', 't3']);
+  });
+
+  it('FIX-53 rejects a corrupt document with its key; lists skip it', async () => {
+    const { id: sessionId } = await createSessionStore({ adapter: adapter.sessions }).create({ userId: 'ann' });
+    const at = (key: string) => ({ namespace: 'notes', scope: 'session', sessionId, key }) as const;
+    for (const key of ['a', 'b', 'c']) await adapter.state.set(at(key), { key });
+    await corrupt({ kind: 'document', ...at('b') });
+
+    await expect(adapter.state.get(at('b'))).rejects.toMatchObject({
+      code: 'CORRUPT_RECORD',
+      kind: 'document',
+      recordId: 'b',
+    });
+    const { key: _, ...selection } = at('b');
+    const found = await adapter.state.list({ ...selection, limit: 2 });
+    expect(found.map(({ key }) => key)).toEqual(['a', 'c']);
+  });
+});

@@ -1,0 +1,51 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+
+const PROGRAM = join(import.meta.dirname, 'fixtures/unawaited.mjs');
+const LINE = /WARN.*\[TurnHandler\] (.+) of turn (#[0-9a-f]{12}) was rejected/g;
+const CALLS = [
+  'asTool().execute',
+  'handle.execute',
+  'turn.step',
+  'turn.step',
+  'turn.tools.use',
+  'turn.waitFor',
+  'turns.execute',
+  'turns.result',
+];
+
+describe('promises that a handler does not await', () => {
+  it.each(['cancel', 'revoke', 'timeout'])(
+    'FIX-05 are logged with their turn and do not end the process when it is stopped by a %s',
+    async (how) => {
+      const { code, out } = await run(how);
+      expect(out).toContain('listeners: 0');
+      expect(code).toBe(0);
+      const lines = [...out.matchAll(LINE)];
+      expect(lines.map(([, call]) => call).sort()).toEqual(CALLS);
+      expect(new Set(lines.map(([, , turn]) => turn)).size).toBe(1);
+    },
+  );
+
+  it('FIX-05 are not logged when the handler observes them', async () => {
+    const { code, out } = await run('observed');
+    expect(code).toBe(0);
+    expect([...out.matchAll(LINE)].map(([, call]) => call)).toEqual(['turn.waitFor']);
+  });
+
+  it('FIX-05 end the process as ever outside of handlers', async () => {
+    const { code, out } = await run('outside');
+    expect(code).toBe(1);
+    expect(out).toContain('TurnFailedError');
+  });
+});
+
+/** @returns its exit code, and what it wrote */
+function run(how: string): Promise<{ code: unknown; out: string }> {
+  const env = { PATH: process.env.PATH, NO_COLOR: '1' };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [PROGRAM, how], { env, timeout: 50_000 }, (error, stdout, stderr) =>
+      resolve({ code: error?.code ?? 0, out: stdout + stderr }),
+    );
+  });
+}

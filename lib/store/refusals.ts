@@ -19,7 +19,7 @@ import {
   TurnSettledError,
 } from '../turn/turn.errors.js';
 import { type Turn } from '../turn/turn.js';
-import { iso } from './embedded/row-mapping.js';
+import { iso } from './iso.js';
 
 /** The "no" of an operation that runs inside a server: the code of a typed error and what its constructor takes. */
 export interface Refusal {

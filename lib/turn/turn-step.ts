@@ -51,5 +51,10 @@ export function stepKeyOf(text: string): StepKey {
 
 /** The key as 64 hexadecimal digits: short enough for any index. */
 export function stepId(key: StepKey): string {
-  return sha256(stepText(key));
+  return stepIdOf(stepText(key));
+}
+
+/** The same from what {@link stepText} wrote. */
+export function stepIdOf(text: string): string {
+  return sha256(text);
 }

@@ -7,7 +7,8 @@ import {
   type StateDocument,
   type StateName,
 } from '../../state/state.store.js';
-import { iso, toDocument } from './row-mapping.js';
+import { iso } from '../iso.js';
+import { toDocument } from './row-mapping.js';
 import { type DocumentRow } from './rows.js';
 import { type Transaction } from './tables.js';
 

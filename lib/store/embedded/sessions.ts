@@ -27,7 +27,8 @@ import {
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../session/session.store.js';
 import { cancelOpenTurns } from './lane.js';
 import { readableList, readableRecords, readAll } from '../corrupt-records.js';
-import { iso, toSession, toSessionRow } from './row-mapping.js';
+import { iso } from '../iso.js';
+import { toSession, toSessionRow } from './row-mapping.js';
 import { type SessionRow } from './rows.js';
 import { markRunningTurn } from './stop-turn.js';
 import { type EmbeddedDatabase, type SessionFilter, type Transaction } from './tables.js';

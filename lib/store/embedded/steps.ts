@@ -1,14 +1,15 @@
 import { type JsonValue } from '../../common/json.js';
-import { stepId, type StepKey, stepText, type StoredStep, type WaitResult } from '../../turn/turn-step.js';
+import { stepIdOf, type StepKey, stepText, type StoredStep, type WaitResult } from '../../turn/turn-step.js';
 import { type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 
 /** Stores a step of a turn unless it is stored already. @returns the value that is stored */
 export function storeStep(tx: Transaction, turnId: string, step: StoredStep): JsonValue {
-  const key = { turnId, id: stepId(step) };
+  const stepKey = stepText(step);
+  const key = { turnId, id: stepIdOf(stepKey) };
   const stored = tx.steps.get(key);
   if (stored) return JSON.parse(stored.value) as JsonValue;
-  tx.steps.insert({ ...key, stepKey: stepText(step), value: JSON.stringify(step.value) });
+  tx.steps.insert({ ...key, stepKey, value: JSON.stringify(step.value) });
   return step.value;
 }
 

@@ -1,6 +1,6 @@
 import { compareSessions } from '../../session/session.cursor.js';
 import { LIVE_STATES } from '../../session/session.js';
-import { iso } from '../embedded/row-mapping.js';
+import { iso } from '../iso.js';
 import { type SessionRow } from '../embedded/rows.js';
 import { type SessionFilter, type SessionTable } from '../embedded/tables.js';
 import { type Journal, MemoryTable, SetIndex } from './memory-table.js';

@@ -9,7 +9,7 @@ import {
   type StateSelection,
 } from '../../state/state.store.js';
 import { readRecord } from '../corrupt-records.js';
-import { iso } from '../embedded/row-mapping.js';
+import { iso } from '../iso.js';
 import { entries, type Fields, split } from './redis-rows.js';
 
 /** Stands between the parts of an address, and in no name; see scripts/common.ts. */

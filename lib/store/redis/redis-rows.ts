@@ -6,7 +6,8 @@ import { type StoredSignal } from '../../turn/turn.store.js';
 import { stepKeyOf, type StoredStep } from '../../turn/turn-step.js';
 import { type Lane } from '../../turn/lane.js';
 import { readRecord } from '../corrupt-records.js';
-import { iso, toLane, toMessage, toSession, toSessionRow } from '../embedded/row-mapping.js';
+import { iso } from '../iso.js';
+import { toLane, toMessage, toSession, toSessionRow } from '../embedded/row-mapping.js';
 import { type LaneRow, type SessionRow } from '../embedded/rows.js';
 import { type CancelMode, type TurnStatus } from '../../turn/turn.js';
 

@@ -4,7 +4,7 @@ import { type CancelMode, type Turn, TURN_STATUSES, type TurnErrorRecord, type T
 import { type SpentTokens } from '../../turn/turn-usage.js';
 import { interruptedMessages } from '../../turn/user-message.js';
 import { assertField, readRecord } from '../corrupt-records.js';
-import { iso } from '../embedded/row-mapping.js';
+import { iso } from '../iso.js';
 import { type Fields, messageText, split } from './redis-rows.js';
 
 /**

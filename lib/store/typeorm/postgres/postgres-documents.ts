@@ -6,7 +6,8 @@ import {
   type StateDocument,
 } from '../../../state/state.store.js';
 import { readRecord } from '../../corrupt-records.js';
-import { iso, toDocument } from '../../embedded/row-mapping.js';
+import { iso } from '../../iso.js';
+import { toDocument } from '../../embedded/row-mapping.js';
 
 /** A document as the functions answer it. */
 export interface SqlDocument {

@@ -1,6 +1,6 @@
 import { type NewCheckpoint } from '../../../checkpoint/checkpoint.js';
 import { type NewMessage } from '../../../conversation/conversation.store.js';
-import { stepId, type StepKey, stepText } from '../../../turn/turn-step.js';
+import { stepIdOf, type StepKey, stepText } from '../../../turn/turn-step.js';
 import { extrasOf } from '../../embedded/row-mapping.js';
 
 /** A row as `row_to_json` gives it: columns in snake case, bigint as a number. */
@@ -22,7 +22,8 @@ export function toMessageArgs({ id, role, orchestrator, ...body }: NewMessage): 
 
 /** A step's key as `store_step` takes it. */
 export function toStepArgs(key: StepKey): Record<string, unknown> {
-  return { id: stepId(key), step_key: stepText(key) };
+  const text = stepText(key);
+  return { id: stepIdOf(text), step_key: text };
 }
 
 /** A checkpoint as `append_checkpoint` takes it. */

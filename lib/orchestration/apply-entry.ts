@@ -158,7 +158,10 @@ function useTool(
 
 /** The uses of a call that the history still has: several when it failed and was made again. */
 function usesWith({ toolHistory }: OrchestrationProgress, callId: string, turnId?: string): readonly ToolUse[] {
-  return toolHistory.filter((use) => use.callId === callId && use.turnId === turnId);
+  const uses: ToolUse[] = [];
+  // A loop, because every use searches the whole history.
+  for (const use of toolHistory) if (use.turnId === turnId && use.callId === callId) uses.push(use);
+  return uses;
 }
 
 /** Gives an admitted use its outcome. Only a failure changes what conditions see. */
@@ -185,7 +188,8 @@ function handOver({ progress, effects }: Decision, { onComplete }: Orchestration
 }
 
 function record(progress: OrchestrationProgress, use: ToolUse, recentTools: number): OrchestrationProgress {
-  const toolHistory = [...progress.toolHistory, use].slice(-TOOL_HISTORY);
+  const isFull = progress.toolHistory.length >= TOOL_HISTORY;
+  const toolHistory = (isFull ? progress.toolHistory.slice(1 - TOOL_HISTORY) : progress.toolHistory).concat(use);
   if (use.outcome === 'failed') return { ...progress, toolHistory };
   const others = progress.recentlyUsedTools.filter((tool) => tool !== use.tool);
   return { ...progress, toolHistory, recentlyUsedTools: [use.tool, ...others].slice(0, recentTools) };

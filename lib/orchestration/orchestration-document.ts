@@ -15,9 +15,10 @@ import {
   type StoredProgress,
 } from './orchestration-state.js';
 
-/** A document is folded once it has this many batches... */
-const FOLD_AT = 32;
-/** ...but for the newest ones: while a batch is there, sending its append again adds nothing. */
+/** A document is folded once it has this many batches or entries: each read applies them all. */
+const FOLD_AT_BATCHES = 32;
+const FOLD_AT_ENTRIES = 100;
+/** The newest batches stay: while a batch is stored, sending its append again adds nothing. */
 const KEEP_BATCHES = 8;
 
 /** The state that a document means: its value, with everything that was appended since applied in order. */
@@ -54,10 +55,12 @@ export function readStateWith(
 /** How the document may be made shorter, when that pays: it means the same then. */
 export function foldOf(document: StateDocument, rules: OrchestrationRules): StateFold | null {
   const { value, batches } = document;
-  if (batches.length < FOLD_AT) return null;
   const folded = batches.slice(0, -KEEP_BATCHES);
+  const last = folded.at(-1);
+  const entries = batches.reduce((sum, batch) => sum + batch.entries.length, 0);
+  if (!last || (batches.length < FOLD_AT_BATCHES && entries < FOLD_AT_ENTRIES)) return null;
   return {
-    through: folded.at(-1)!.id,
+    through: last.id,
     value: toValue(progressOf({ ...document, value, batches: folded }, rules)),
   };
 }

@@ -67,12 +67,14 @@ export class TurnJournal {
     item.effects = item.effects.map((effect) =>
       effect.type === 'tool-recorded' ? { ...effect, outcome: 'succeeded' } : effect,
     );
-    const toolHistory = this.current.toolHistory.map((each) =>
-      each.tool === tool && each.callId === callId && each.turnId === turnId && each.outcome === 'admitted'
-        ? { ...each, outcome: 'succeeded' as const }
-        : each,
+    const { toolHistory } = this.current;
+    const at = toolHistory.findLastIndex(
+      (each) => each.callId === callId && each.turnId === turnId && each.tool === tool && each.outcome === 'admitted',
     );
-    this.current = { ...this.current, toolHistory };
+    const admitted = toolHistory[at];
+    // The history is short, and may have lost it.
+    if (!admitted) return;
+    this.current = { ...this.current, toolHistory: toolHistory.with(at, { ...admitted, outcome: 'succeeded' }) };
   }
 
   /** Drops the use and the evaluations since, and adds the failure. */

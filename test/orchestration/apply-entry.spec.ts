@@ -296,6 +296,18 @@ it('FIX-31 folds a document whose plan is gone', () => {
   expect(foldOf(documentOf(batches), { plan: () => undefined })).toMatchObject({ through: '31' });
 });
 
+it('PRF-10 folds a document of few batches once they have many entries', () => {
+  const plan = defineStepPlan({ agent: 'test', steps: [{ name: 'one', isDefault: true, sequence: ['a', 'b'] }] });
+  const entries = entriesOf(plan, Array<{ tool: string; failed: boolean }>(10).fill({ tool: 'a', failed: false }));
+  const batches = Array.from({ length: 10 }, (_, index) => ({
+    id: String(index),
+    at: AT,
+    entries: entries as unknown as JsonValue[],
+  }));
+  expect(foldOf(documentOf(batches), rulesOf(plan))).toMatchObject({ through: '1' });
+  expect(foldOf(documentOf(batches.slice(1)), rulesOf(plan))).toBeNull();
+});
+
 /** A plan, what was so far, and what follows from uses of tools; a `!` says that one failed. */
 function at(...steps: OrchestrationStep[]) {
   const plan = defineStepPlan({ agent: 'test', steps });

@@ -1,11 +1,12 @@
 import { type StepKey } from '../turn/turn-step.js';
 import { StepKeyRequiredError } from './orchestrator.errors.js';
 
-/** Where a call of `turn.step`, `turn.waitFor` or `turn.tools.use` belongs. */
-export type StepScope = Pick<StepKey, 'iteration' | 'intent' | 'parent'>;
+/** Where in a turn a step is called. */
+export type StepPlace = Pick<StepKey, 'iteration' | 'intent'>;
 
 /** The calls of one kind and name in one scope. */
-interface Calls {
+export interface Calls {
+  /** Number of calls so far. */
   count: number;
   running: number;
 }
@@ -17,49 +18,43 @@ interface Scope {
 }
 
 /**
- * Numbers the steps of one attempt that have no key of their caller. A number is the same in every attempt only while the
- * steps of a name follow one another, so parallel ones are refused (FIX-02).
+ * Numbers the calls inside one step or tool call, or outside of all, that have no key of their caller. A number is the same in
+ * every attempt only while the steps of a name follow one another, so parallel ones are refused (FIX-02).
  */
 export class StepScopes {
-  /** By parent, then by iteration and intent. */
-  private readonly scopes = new Map<string, Map<string, Scope>>();
+  /** By iteration and intent. */
+  private readonly scopes = new Map<string, Scope>();
 
   /** @returns the number of a wait: waits for the same signal get the same payload, in whatever order they come */
-  next(place: StepScope, kind: 'wait', name: string): number {
-    return this.callsOf(this.scopeOf(place), kind, name).count++;
+  nextWait(place: StepPlace, name: string): number {
+    return callsOf(this.scopeOf(place), `wait ${name}`).count++;
   }
 
   /**
-   * @returns the step's number, and what to call when the step is over
+   * Begins a step; reduce `running` when it is over.
+   * @returns the calls of its name, this one included
    * @throws StepKeyRequiredError
    */
-  begin(place: StepScope, name: string): { readonly number: number; readonly end: () => void } {
+  begin(place: StepPlace, name: string): Calls {
     const scope = this.scopeOf(place);
-    const calls = this.callsOf(scope, 'step', name);
+    const calls = callsOf(scope, `step ${name}`);
     if (calls.running > 0) scope.isParallel = true;
     if (scope.isParallel && calls.count > 0) throw new StepKeyRequiredError(name);
     calls.running += 1;
-    return { number: calls.count++, end: () => (calls.running -= 1) };
+    calls.count += 1;
+    return calls;
   }
 
-  /** A call that runs again in this attempt numbers what it encloses from the start. */
-  reset(parent: string): void {
-    this.scopes.delete(parent);
-  }
-
-  private scopeOf({ iteration, intent, parent }: StepScope): Scope {
-    const scopes = this.scopes.get(parent) ?? new Map<string, Scope>();
-    this.scopes.set(parent, scopes);
+  private scopeOf({ iteration, intent }: StepPlace): Scope {
     const id = `${iteration} ${intent}`;
-    const scope = scopes.get(id) ?? { calls: new Map<string, Calls>(), isParallel: false };
-    scopes.set(id, scope);
+    let scope = this.scopes.get(id);
+    if (!scope) this.scopes.set(id, (scope = { calls: new Map(), isParallel: false }));
     return scope;
   }
+}
 
-  private callsOf({ calls }: Scope, kind: 'step' | 'wait', name: string): Calls {
-    const id = `${kind} ${name}`;
-    const found = calls.get(id) ?? { count: 0, running: 0 };
-    calls.set(id, found);
-    return found;
-  }
+function callsOf({ calls }: Scope, id: string): Calls {
+  let found = calls.get(id);
+  if (!found) calls.set(id, (found = { count: 0, running: 0 }));
+  return found;
 }

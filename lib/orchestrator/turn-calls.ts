@@ -103,8 +103,8 @@ export class TurnCalls {
         assertWithinBudget: () => this.orchestration?.assertBudget(),
       },
       modules: attempt.modules,
-      step: (name, work, options) => memo.hand('turn.step', memo.run(place, name, work, options)),
-      waitFor: (name, options = {}) => memo.hand('turn.waitFor', memo.waitFor(place, name, options, park)),
+      step: (name, work, options) => memo.hand('turn.step', () => memo.run(place, name, work, options)),
+      waitFor: (name, options = {}) => memo.hand('turn.waitFor', () => memo.waitFor(place, name, options, park)),
       emit: attempt.emit,
     };
     if (attempt.task) context.task = attempt.task;
@@ -113,19 +113,22 @@ export class TurnCalls {
   }
 }
 
-const histories = new WeakMap<object, TurnContext['history']>();
+const history = Symbol('history');
 
 /** One getter for all contexts: with getters of their own they would have no hidden class in common. */
 const HISTORY: PropertyDescriptor = {
   enumerable: true,
-  get(this: object) {
-    return deepFreeze(histories.get(this));
+  get(this: { readonly [history]: TurnContext['history'] }) {
+    return deepFreeze(this[history]);
   },
 };
 
-/** Adds the history, which is large and is frozen only when a call reads it. */
-function withHistory(context: Omit<TurnContext, 'history'>, history: TurnContext['history']): TurnContext {
-  histories.set(context, history);
+/**
+ * Adds the history, which is large and is frozen only when a call reads it. It is a hidden property, because minor collections keep
+ * the values of a WeakMap.
+ */
+function withHistory(context: Omit<TurnContext, 'history'>, value: TurnContext['history']): TurnContext {
+  Object.defineProperty(context, history, { value });
   return Object.defineProperty(context, 'history', HISTORY) as TurnContext;
 }
 

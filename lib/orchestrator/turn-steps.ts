@@ -9,20 +9,37 @@ import { WAIT_OUTCOME } from '../telemetry/attributes.js';
 import { type SpanOptions } from '../telemetry/telemetry.js';
 import { type TurnControl } from '../turn/turn-runner.js';
 import { TurnSignalTimeoutError } from '../turn/turn.errors.js';
-import { stepId, type StepKey, stepText, type StoredStep, type WaitResult } from '../turn/turn-step.js';
+import { stepIdOf, type StepKey, stepText, type StoredStep, type WaitResult } from '../turn/turn-step.js';
 import { type TurnWait } from '../turn/turn.store.js';
 import { StepOptions } from './call-options.js';
-import { StepScopes } from './step-scopes.js';
+import { type Calls, StepScopes } from './step-scopes.js';
 import { type StepInfo, type WaitForOptions } from './turn-context.js';
 import { type UsagePlace } from './usage-tally.js';
 
 /** Ten years. */
 const MAX_WAIT_MS = 315_360_000_000;
 
-/** The step or call that the present code runs in: strings and a mark only, so that code left running keeps nothing of the turn. */
-interface Enclosing {
-  readonly mark: symbol;
-  readonly id: string;
+/**
+ * The step or call that the present code runs in. It has strings, counters and a mark only, so that code left running keeps
+ * nothing of the turn.
+ */
+class Enclosing {
+  private hash: string | undefined;
+  private inner: StepScopes | undefined;
+
+  constructor(
+    readonly mark: symbol,
+    private readonly text: string,
+  ) {}
+
+  /** Computed for the few steps that enclose others or use their key. */
+  get id(): string {
+    return (this.hash ??= stepIdOf(this.text));
+  }
+
+  get scopes(): StepScopes {
+    return (this.inner ??= new StepScopes());
+  }
 }
 
 const enclosing = new AsyncLocalStorage<Enclosing>();
@@ -51,8 +68,8 @@ export class TurnSteps {
     for (const step of steps) if (step.kind === 'wait') this.countWait(step, 1);
   }
 
-  /** Runs a step of a handler, see `TurnContext.step`. */
-  async run<T>(
+  /** Runs a step of a handler, see `TurnContext.step`. Throws for a call that is refused. */
+  run<T>(
     place: Pick<StepKey, 'iteration' | 'intent'>,
     name: string,
     work: (info: StepInfo) => Promise<T> | T,
@@ -60,35 +77,49 @@ export class TurnSteps {
   ): Promise<T> {
     assertName(name, 'step name');
     const key = options === undefined ? undefined : checkInput(StepOptions, options, 'step options').key;
-    const scope = { ...place, parent: this.parent };
-    if (key !== undefined) return this.runAt<T>({ kind: 'step', ...scope, name, key }, stepSpan(name), work);
-    const { number, end } = this.scopes.begin(scope, name);
-    try {
-      return await this.runAt<T>({ kind: 'step', ...scope, name, key: number }, stepSpan(name), work);
-    } finally {
-      end();
-    }
+    const { iteration, intent } = place;
+    const inside = this.inside;
+    const parent = inside?.id ?? '';
+    const calls = key === undefined ? (inside?.scopes ?? this.scopes).begin(place, name) : undefined;
+    const number = (calls?.count ?? 0) - 1;
+    return this.runAt<T>(
+      { kind: 'step', iteration, intent, parent, name, key: key ?? number },
+      stepSpan(name),
+      work,
+      calls,
+    );
   }
 
-  /** Runs work under a key of its own; the same key at the same time runs once. @param span describes it, when it runs */
-  async runAt<T>(key: StepKey, span: SpanOptions, work: (info: StepInfo) => Promise<T> | T): Promise<T> {
-    this.control.signal.throwIfAborted();
+  /**
+   * Runs work under a key of its own; the same key at the same time runs once.
+   * @param span describes it, when it runs
+   * @param calls count it as running until it is over
+   */
+  async runAt<T>(key: StepKey, span: SpanOptions, work: (info: StepInfo) => Promise<T> | T, calls?: Calls): Promise<T> {
     const text = stepText(key);
-    const stored = this.stored.get(text);
-    const known = stored ?? this.running.get(text);
-    // Not in the same task: steps that overlap when they run overlap when they are replayed, too.
-    if (known) {
-      const { value } = await known;
-      if (stored) this.ended.set(placeOf(key), 'replay');
-      return (value ?? null) as T;
+    const place = placeOf(key);
+    let run: Promise<StoredStep> | undefined;
+    try {
+      this.control.signal.throwIfAborted();
+      const stored = this.stored.get(text);
+      const known = stored ?? this.running.get(text);
+      // Not in the same task: steps that overlap when they run overlap when they are replayed, too.
+      if (known) {
+        const { value } = await known;
+        if (stored) this.ended.set(place, 'replay');
+        return (value ?? null) as T;
+      }
+      run = this.control.telemetry.span(span, () => this.runOnce(key, text, work));
+      this.running.set(text, run);
+      const saved = await run;
+      if (!this.ended.has(place)) this.ended.set(place, 'step');
+      // What may come again in this attempt: the same key, or an enclosing call that failed and runs again.
+      if (typeof key.key === 'string' || key.parent !== '') this.stored.set(text, saved);
+      return saved.value as T;
+    } finally {
+      if (run) this.running.delete(text);
+      if (calls) calls.running -= 1;
     }
-    const run = this.control.telemetry.span(span, () => this.runOnce(key, work));
-    this.running.set(text, run);
-    const saved = await run.finally(() => this.running.delete(text));
-    if (!this.ended.has(placeOf(key))) this.ended.set(placeOf(key), 'step');
-    // What may come again in this attempt: the same key, or an enclosing call that failed and runs again.
-    if (typeof key.key === 'string' || key.parent !== '') this.stored.set(text, saved);
-    return saved.value as T;
   }
 
   /** The place of a call, for the tokens that it counts (FIX-15). A tool may be used by every intent. */
@@ -99,9 +130,9 @@ export class TurnSteps {
     return { name, repeats: (this.waits.get(name) ?? 0) > 0 };
   }
 
-  /** See {@link TurnControl.hand}. */
-  hand<T>(call: string, promise: Promise<T>): Promise<T> {
-    return this.control.hand(call, promise);
+  /** See {@link TurnControl.hand}. @param begin what it throws, the promise rejects with */
+  hand<T>(call: string, begin: () => Promise<T>): Promise<T> {
+    return this.control.hand(call, begun(begin));
   }
 
   /** Whether no earlier attempt has stored anything. */
@@ -141,7 +172,9 @@ export class TurnSteps {
     const { decision } = this;
     if (!decision) return this.decisionSaved;
     this.decision = null;
-    return this.whileDeciding(this.control.saveStep(decision));
+    // A decision that is too large rejects, as one that the store refuses.
+    const saving = async (): Promise<StoredStep> => this.control.saveStep(decision);
+    return this.whileDeciding(saving());
   }
 
   /**
@@ -150,7 +183,7 @@ export class TurnSteps {
    * @throws InvalidInputError when the present code runs in a step of this attempt
    */
   assertOutside(call: string, instead: string): void {
-    if (this.parent === '') return;
+    if (!this.inside) return;
     throw new InvalidInputError(call, `must not be called inside a step: ${instead}.`);
   }
 
@@ -166,8 +199,7 @@ export class TurnSteps {
     assertTimeout(timeoutMs);
     this.assertOutside('waitFor', 'that would not be stored before the wait is over');
     this.control.signal.throwIfAborted();
-    const scope = { ...place, parent: '' };
-    const step: StepKey = { kind: 'wait', ...scope, name, key: this.scopes.next(scope, 'wait', name) };
+    const step: StepKey = { kind: 'wait', ...place, parent: '', name, key: this.scopes.nextWait(place, name) };
     const known = this.stored.get(stepText(step));
     if (!known) {
       await this.tellWait(name, 'parked', () => this.untilStored());
@@ -195,10 +227,10 @@ export class TurnSteps {
     });
   }
 
-  /** The step that the present code runs in; `''` outside of this attempt's steps. */
-  private get parent(): string {
+  /** The step that the present code runs in; `undefined` outside of this attempt's steps. */
+  private get inside(): Enclosing | undefined {
     const inside = enclosing.getStore();
-    return inside?.mark === this.mark ? inside.id : '';
+    return inside?.mark === this.mark ? inside : undefined;
   }
 
   /** A wait is over before it begins: it has no attempt while it lasts. */
@@ -209,19 +241,28 @@ export class TurnSteps {
     });
   }
 
-  private async runOnce(key: StepKey, work: (info: StepInfo) => unknown): Promise<StoredStep> {
-    const id = stepId(key);
-    this.scopes.reset(id);
+  private async runOnce(key: StepKey, text: string, work: (info: StepInfo) => unknown): Promise<StoredStep> {
     const leased = this.control.ensureLease();
     if (leased) await leased;
-    const info = { key: `${this.turnId}:${id}`, signal: this.control.signal };
-    const result = await enclosing.run({ mark: this.mark, id }, () => work(info));
+    const { turnId } = this;
+    const step = new Enclosing(this.mark, text);
+    const info = {
+      get key() {
+        return `${turnId}:${step.id}`;
+      },
+      signal: this.control.signal,
+    };
+    const result = await enclosing.run(step, () => work(info));
     // A step without a result is stored as null: it must not run again, and every attempt must see the same.
     const value = result === undefined ? null : toJson(result, `The result of step ${JSON.stringify(key.name)}`);
-    return this.saveStep({ ...key, value });
+    return await this.saveStep({ ...key, value });
   }
 
-  private async saveStep(step: StoredStep): Promise<StoredStep> {
+  private saveStep(step: StoredStep): Promise<StoredStep> {
+    return this.decision || this.decisionSaved ? this.saveDecided(step) : this.control.saveStep(step);
+  }
+
+  private async saveDecided(step: StoredStep): Promise<StoredStep> {
     if (this.decisionSaved) await this.decisionSaved;
     const { decision } = this;
     if (!decision) return this.control.saveStep(step);
@@ -246,6 +287,16 @@ export class TurnSteps {
     } while (this.running.size > 0);
     await this.saveDecision();
     this.control.signal.throwIfAborted();
+  }
+}
+
+/** Calls it. What it throws, the promise rejects with. */
+function begun<T>(begin: () => Promise<T>): Promise<T> {
+  try {
+    return begin();
+  } catch (error) {
+    const reason = error as Error;
+    return Promise.reject(reason);
   }
 }
 

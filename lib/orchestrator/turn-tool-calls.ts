@@ -58,7 +58,7 @@ export class TurnToolCalls implements TurnTools {
     work: (info: StepInfo) => Promise<T> | T,
     options?: ToolCallOptions,
   ): Promise<T> {
-    return this.steps.hand('turn.tools.use', this.call(tool, callId, work, options));
+    return this.steps.hand('turn.tools.use', () => this.call(tool, callId, work, options));
   }
 
   private async call<T>(

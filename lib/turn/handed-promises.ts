@@ -4,18 +4,23 @@ import { hashed } from '../common/log-id.js';
 
 const logger = new Logger('TurnHandler');
 
-type Rejected = (promise: HandedPromise<unknown>, error: unknown) => void;
+type Executor<T> = ConstructorParameters<typeof Promise<T>>[0];
 
-/** A promise that knows whether it was awaited. Those that `then`, `catch` and `finally` derive from it are of the same kind. */
+/** A promise that knows whether it was awaited. Promises derived from it are handed to the same handler. */
 class HandedPromise<T> extends Promise<T> {
   isObserved = false;
-  private rejected: Rejected | undefined;
 
-  /** @param rejected is called with a rejection; the runtime then does not count it as unhandled */
-  watch(rejected: Rejected): this {
-    this.rejected = rejected;
-    super.then(undefined, (error: unknown) => rejected(this, error));
-    return this;
+  constructor(
+    executor: Executor<T>,
+    /** Hands a derived promise. */
+    private readonly hand: <Derived>(promise: Promise<Derived>) => Promise<Derived>,
+  ) {
+    super(executor);
+  }
+
+  /** `then` derives plain promises. */
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
   }
 
   override then<Result = T, Caught = never>(
@@ -23,8 +28,18 @@ class HandedPromise<T> extends Promise<T> {
     onRejected?: ((reason: unknown) => Caught | PromiseLike<Caught>) | null,
   ): Promise<Result | Caught> {
     this.isObserved = true;
-    const derived = super.then(onFulfilled, onRejected) as HandedPromise<Result | Caught>;
-    return this.rejected ? derived.watch(this.rejected) : derived;
+    const derived = super.then(onFulfilled, onRejected);
+    // With both callbacks, as `await` passes them, only the callbacks can reject the derived promise.
+    return onFulfilled && onRejected ? derived : this.hand(derived);
+  }
+
+  override finally(onFinally?: (() => void) | null): Promise<T> {
+    return this.hand(super.finally(onFinally));
+  }
+
+  /** The runtime then does not count a rejection as unhandled. */
+  handle(): void {
+    super.then(undefined, () => undefined);
   }
 }
 
@@ -41,8 +56,17 @@ export class HandedPromises {
 
   /** @param call what the handler called */
   hand<T>(call: string, promise: Promise<T>): Promise<T> {
-    const handed = new HandedPromise<T>((resolve, reject) => void promise.then(resolve, reject));
-    return handed.watch((rejected, error) => this.add(() => this.log(call, rejected, error)));
+    const handed: HandedPromise<T> = new HandedPromise(
+      (resolve, reject) => {
+        promise.then(resolve, (error: Error) => {
+          handed.handle();
+          this.add(() => this.log(call, handed, error));
+          reject(error);
+        });
+      },
+      (derived) => this.hand(call, derived),
+    );
+    return handed;
   }
 
   /** The attempt is over. */

@@ -192,20 +192,13 @@ export class TurnAttempt implements TurnControl {
     return this.runtime.settings.maxReplyBytes;
   }
 
-  async saveStep(step: StoredStep, before?: StoredStep): Promise<StoredStep> {
+  saveStep(step: StoredStep, before?: StoredStep): Promise<StoredStep> {
     const { kind, name, value } = step;
     // The parts of an iteration have limits of their own.
     if (kind !== 'iteration') assertWithin(value, this.runtime.settings.maxStepBytes, `The result of ${kind} ${name}`);
-    const { ledger } = this.runtime;
-    const { hold } = this.claimed;
     // One write at a time: two that arrive in another order than they were sent would leave the smaller number.
-    if (this.isRecording || !this.meter?.read()) return this.whileLeased(() => ledger.saveStep(hold, step, before));
-    this.isRecording = true;
-    try {
-      return await this.recording((spending) => ledger.saveStep(hold, step, before, spending));
-    } finally {
-      this.isRecording = false;
-    }
+    if (!this.isRecording && this.meter?.read()) return this.saveWithTokens(step, before);
+    return this.whileLeased(() => this.runtime.ledger.saveStep(this.claimed.hold, step, before));
   }
 
   onSettled(listener: (turn: Turn) => void): void {
@@ -371,6 +364,16 @@ export class TurnAttempt implements TurnControl {
     const messages = stays ? (account?.messages ?? interruptedMessages(this.claimed.turn)) : [];
     const report = account ? { report: account.report } : {};
     return { status: 'cancelled', ...report, ...this.spent(), messages, keepCheckpoints: 'all' };
+  }
+
+  private async saveWithTokens(step: StoredStep, before: StoredStep | undefined): Promise<StoredStep> {
+    const { ledger } = this.runtime;
+    this.isRecording = true;
+    try {
+      return await this.recording((spending) => ledger.saveStep(this.claimed.hold, step, before, spending));
+    } finally {
+      this.isRecording = false;
+    }
   }
 
   /** Makes a store call that records the tokens which are not recorded yet. */

@@ -8,6 +8,7 @@ const CALLS = [
   'handle.execute',
   'turn.step',
   'turn.step',
+  'turn.step',
   'turn.tools.use',
   'turn.waitFor',
   'turns.execute',

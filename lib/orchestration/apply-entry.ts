@@ -18,6 +18,7 @@ import {
 } from './orchestration-state.js';
 import { nextStep } from './step-conditions.js';
 import { effectiveStep, stepNamed, type StepPlan } from './step-plan.js';
+import { type Mutable } from '../common/mutable.js';
 import { addUsage, subtractUsage } from '../common/token-usage.js';
 import { admitUse, completeUse } from './tool-admission.js';
 import { isSameCall } from './tool-call.js';
@@ -52,6 +53,7 @@ export function applyEntry(
 }
 
 type Plan = Pick<StepPlan, 'steps'>;
+type ToolRecorded = Extract<OrchestrationEffect, { type: 'tool-recorded' }>;
 type Sequenced = Pick<OrchestrationStep, 'name' | 'sequence' | 'resetSequenceOn'>;
 type TokensEntry = Extract<OrchestrationEntry, { type: 'tokens' }>;
 type ToolEntry = Extract<OrchestrationEntry, { type: 'tool' }>;
@@ -137,17 +139,16 @@ function useTool(
   if (isOther || known.some((use) => use.outcome === 'succeeded' || use.outcome === outcome)) return silently(before);
   const admitted = known.find((use) => use.outcome === 'admitted');
   if (admitted && outcome !== 'admitted') return complete(before, admitted, outcome, facts, plan);
-  const about = {
-    tool,
-    ...(before.activeStep === undefined ? {} : { step: before.activeStep }),
-    ...(callId === undefined ? {} : { callId }),
-    ...(input === undefined ? {} : { input }),
-    ...(turnId === undefined ? {} : { turnId }),
-    outcome,
-  };
-  const told: OrchestrationEffect = { type: 'tool-recorded', ...about };
-  const recorded = record(before, { ...about, at }, recentTools);
-  const step = plan && stepNamed(plan, before.activeStep);
+  const { activeStep } = before;
+  // Property by property: an object that is spread into a literal gets a hidden class of its own, at each use.
+  const use: Mutable<ToolUse> = { tool, outcome, at };
+  const told: Mutable<ToolRecorded> = { type: 'tool-recorded', tool, outcome };
+  if (activeStep !== undefined) use.step = told.step = activeStep;
+  if (callId !== undefined) use.callId = told.callId = callId;
+  if (input !== undefined) use.input = input;
+  if (turnId !== undefined) use.turnId = told.turnId = turnId;
+  const recorded = record(before, use, recentTools);
+  const step = plan && stepNamed(plan, activeStep);
   const sequenced = sequenceOf ?? step;
   const moved = sequenced && outcome !== 'failed' ? moveSequence(recorded, sequenced, tool) : silently(recorded);
   const effects = [told, ...violationOf(before, tool, outcome, step, sequenceOf), ...moved.effects];
@@ -188,8 +189,8 @@ function handOver({ progress, effects }: Decision, { onComplete }: Orchestration
 }
 
 function record(progress: OrchestrationProgress, use: ToolUse, recentTools: number): OrchestrationProgress {
-  const isFull = progress.toolHistory.length >= TOOL_HISTORY;
-  const toolHistory = (isFull ? progress.toolHistory.slice(1 - TOOL_HISTORY) : progress.toolHistory).concat(use);
+  const toolHistory = progress.toolHistory.slice(1 - TOOL_HISTORY);
+  toolHistory.push(use);
   if (use.outcome === 'failed') return { ...progress, toolHistory };
   const others = progress.recentlyUsedTools.filter((tool) => tool !== use.tool);
   return { ...progress, toolHistory, recentlyUsedTools: [use.tool, ...others].slice(0, recentTools) };

@@ -67,14 +67,16 @@ export class TurnJournal {
     item.effects = item.effects.map((effect) =>
       effect.type === 'tool-recorded' ? { ...effect, outcome: 'succeeded' } : effect,
     );
-    const { toolHistory } = this.current;
-    const at = toolHistory.findLastIndex(
-      (each) => each.callId === callId && each.turnId === turnId && each.tool === tool && each.outcome === 'admitted',
-    );
-    const admitted = toolHistory[at];
-    // The history is short, and may have lost it.
-    if (!admitted) return;
-    this.current = { ...this.current, toolHistory: toolHistory.with(at, { ...admitted, outcome: 'succeeded' }) };
+    const toolHistory = [...this.current.toolHistory];
+    // From the end: it is one of the newest, unless the history has lost it.
+    for (let at = toolHistory.length - 1; at >= 0; at -= 1) {
+      const each = toolHistory[at];
+      if (each.callId !== callId || each.turnId !== turnId || each.tool !== tool || each.outcome !== 'admitted')
+        continue;
+      toolHistory[at] = { ...each, outcome: 'succeeded' };
+      this.current = { ...this.current, toolHistory };
+      return;
+    }
   }
 
   /** Drops the use and the evaluations since, and adds the failure. */

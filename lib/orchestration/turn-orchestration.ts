@@ -3,6 +3,7 @@ import { type StateSnapshot } from '../checkpoint/checkpoint.js';
 import { mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
+import { type Mutable } from '../common/mutable.js';
 import { type StateChange, type StateDocument } from '../state/state.store.js';
 import { type AgentOrchestration } from './agent-orchestration.js';
 import { type AIOrchestrationState, toAIState } from './ai-orchestration-state.js';
@@ -110,15 +111,9 @@ export class TurnOrchestration {
     this.assertAllowed(tool, isDone);
     const { plan } = this;
     const { id: turnId } = this.turn;
-    const about = this.states.stamped({
-      type: 'tool',
-      tool,
-      callId,
-      turnId,
-      outcome: 'admitted',
-      plan: plan.signature,
-    } as const);
-    const use: TurnUse = hasPredicates(plan) ? about : { ...about, facts: this.said };
+    const about: Mutable<TurnUse> = { type: 'tool', tool, callId, turnId, outcome: 'admitted', plan: plan.signature };
+    if (!hasPredicates(plan)) about.facts = this.said;
+    const use: TurnUse = this.states.stamped(about);
     const before = this.activeStep;
     this.journal.add(use);
     // The end of a sequence has precedence over conditions.

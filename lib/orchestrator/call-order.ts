@@ -1,39 +1,55 @@
+/** Resolves when something is over. */
+interface End {
+  readonly promise: Promise<void>;
+  readonly resolve: () => void;
+}
+
 /**
  * Begins calls one after the other, in their order. Their work runs in parallel, except for a call that must run alone: it
  * begins when the calls before it are over, and the next one begins when it is over.
  */
 export class CallOrder {
-  /** Resolves when the calls so far have begun. */
-  private begun: Promise<unknown> = Promise.resolve();
-  private readonly running = new Set<Promise<unknown>>();
-  /** Resolves when the last call that ran alone is over. */
-  private alone: Promise<unknown> = Promise.resolve();
+  /** The latest call that has not begun. */
+  private beginning: End | null = null;
+  private readonly running = new Set<End>();
+  /** The call that runs alone. */
+  private alone: End | null = null;
 
   /**
    * @param isAlone asked when it is the call's turn
    * @param begin returns the work of the call; a rejection ends the call
    */
   async next<T>(isAlone: () => boolean, begin: () => Promise<() => Promise<T>>): Promise<T> {
-    const beginning = this.beginAfter(this.begun, isAlone, begin);
-    this.begun = beginning.catch(() => undefined);
-    return (await beginning).result;
+    const before = this.beginning;
+    const begun = createEnd();
+    this.beginning = begun;
+    const over = createEnd();
+    try {
+      let work: () => Promise<T>;
+      try {
+        if (before) await before.promise;
+        if (this.alone) await this.alone.promise;
+        const alone = isAlone();
+        if (alone && this.running.size > 0) await Promise.all([...this.running].map(({ promise }) => promise));
+        work = await begin();
+        this.running.add(over);
+        if (alone) this.alone = over;
+      } finally {
+        // The next call begins in a later microtask: the work of this one has started by then.
+        if (this.beginning === begun) this.beginning = null;
+        begun.resolve();
+      }
+      return await work();
+    } finally {
+      this.running.delete(over);
+      if (this.alone === over) this.alone = null;
+      over.resolve();
+    }
   }
+}
 
-  private async beginAfter<T>(
-    before: Promise<unknown>,
-    isAlone: () => boolean,
-    begin: () => Promise<() => Promise<T>>,
-  ): Promise<{ readonly result: Promise<T> }> {
-    await before;
-    await this.alone;
-    const alone = isAlone();
-    if (alone) await Promise.all(this.running);
-    const work = await begin();
-    const result = work();
-    const over = result.catch(() => undefined);
-    this.running.add(over);
-    void over.then(() => this.running.delete(over));
-    if (alone) this.alone = over;
-    return { result };
-  }
+function createEnd(): End {
+  let resolve!: () => void;
+  const promise = new Promise<void>((resolved) => (resolve = resolved));
+  return { promise, resolve };
 }

@@ -24,18 +24,12 @@ const MAX_WAIT_MS = 315_360_000_000;
  * nothing of the turn.
  */
 class Enclosing {
-  private hash: string | undefined;
   private inner: StepScopes | undefined;
 
   constructor(
     readonly mark: symbol,
-    private readonly text: string,
+    readonly id: string,
   ) {}
-
-  /** Computed for the few steps that enclose others or use their key. */
-  get id(): string {
-    return (this.hash ??= stepIdOf(this.text));
-  }
 
   get scopes(): StepScopes {
     return (this.inner ??= new StepScopes());
@@ -244,18 +238,14 @@ export class TurnSteps {
   private async runOnce(key: StepKey, text: string, work: (info: StepInfo) => unknown): Promise<StoredStep> {
     const leased = this.control.ensureLease();
     if (leased) await leased;
-    const { turnId } = this;
-    const step = new Enclosing(this.mark, text);
-    const info = {
-      get key() {
-        return `${turnId}:${step.id}`;
-      },
-      signal: this.control.signal,
-    };
-    const result = await enclosing.run(step, () => work(info));
+    const id = stepIdOf(text);
+    const info = { key: `${this.turnId}:${id}`, signal: this.control.signal };
+    const result = await enclosing.run(new Enclosing(this.mark, id), () => work(info));
     // A step without a result is stored as null: it must not run again, and every attempt must see the same.
     const value = result === undefined ? null : toJson(result, `The result of step ${JSON.stringify(key.name)}`);
-    return await this.saveStep({ ...key, value });
+    // All of it by name: an object that is spread into a literal gets a hidden class of its own.
+    const { kind, iteration, intent, parent, name } = key;
+    return await this.saveStep({ kind, iteration, intent, parent, name, key: key.key, value });
   }
 
   private saveStep(step: StoredStep): Promise<StoredStep> {
@@ -273,8 +263,11 @@ export class TurnSteps {
   /** Steps and events beside this one wait, so that none is stored before the decision is. */
   private whileDeciding<T>(saving: Promise<T>): Promise<T> {
     this.decisionSaved = saving;
-    // Each of those who wait gets the failure.
-    saving.catch(() => undefined);
+    const isOver = (): void => {
+      if (this.decisionSaved === saving) this.decisionSaved = null;
+    };
+    // A failure stays, for each of those who wait.
+    saving.then(isOver, () => undefined);
     return saving;
   }
 

@@ -28,7 +28,7 @@ interface StoredCall extends CallIdentity {
 
 /** The calls of tools in one attempt of a turn. */
 export class TurnToolCalls implements TurnTools {
-  private readonly calls = new Map<string, CallIdentity & { readonly result: Promise<unknown> }>();
+  private readonly calls = new Map<string, { readonly identity: CallIdentity; readonly result: Promise<unknown> }>();
   private readonly order = new CallOrder();
 
   constructor(
@@ -61,7 +61,8 @@ export class TurnToolCalls implements TurnTools {
     return this.steps.hand('turn.tools.use', () => this.call(tool, callId, work, options));
   }
 
-  private async call<T>(
+  /** Throws for a call that is refused at once. */
+  private call<T>(
     tool: string,
     callId: string,
     work: (info: StepInfo) => Promise<T> | T,
@@ -73,14 +74,14 @@ export class TurnToolCalls implements TurnTools {
     const identity = identityOf(tool, options);
     const known = this.calls.get(callId);
     if (known) {
-      assertSame(callId, known, identity);
+      assertSame(callId, known.identity, identity);
       return known.result as Promise<T>;
     }
     const result = this.order.next(
       () => this.orchestration?.isSequenced === true,
       () => this.admit(identity, callId, work),
     );
-    this.calls.set(callId, { ...identity, result });
+    this.calls.set(callId, { identity, result });
     // What did not happen may be called again.
     result.catch(() => this.calls.delete(callId));
     return result;
@@ -93,12 +94,15 @@ export class TurnToolCalls implements TurnTools {
     work: (info: StepInfo) => Promise<T> | T,
   ): Promise<() => Promise<T>> {
     const { steps, orchestration } = this;
-    const { tool } = identity;
+    const { tool, input } = identity;
     const key = keyOf(callId);
     const known = steps.find(key) as StoredCall | undefined;
     if (known) assertSame(callId, known, identity);
     const run = (): Promise<StoredCall> =>
-      steps.runAt(key, toolSpan(tool, callId), async (info) => ({ ...identity, value: await work(info) }));
+      steps.runAt(key, toolSpan(tool, callId), async (info) => {
+        const value = await work(info);
+        return input === undefined ? { tool, value } : { tool, input, value };
+      });
     const use = await orchestration?.admit(tool, callId, known !== undefined);
     return async () => {
       let stored: StoredCall;

@@ -192,7 +192,9 @@ export function toMessageRow(
   place: Pick<MessageRow, 'sessionId' | 'position' | 'createdAt' | 'turnId' | 'orchestrator'>,
 ): MessageRow {
   const { id, role, content, name, metadata, toolCalls, toolCallId } = message;
-  return { ...place, id, role, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };
+  const { sessionId, position, createdAt, turnId, orchestrator } = place;
+  const body = JSON.stringify({ content, name, metadata, toolCalls, toolCallId });
+  return { sessionId, position, createdAt, turnId, orchestrator, id, role, body };
 }
 
 export const toDocument = recordReader('document', readDocument, ({ key = '' }) => key);

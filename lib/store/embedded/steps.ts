@@ -6,10 +6,10 @@ import { type Transaction } from './tables.js';
 /** Stores a step of a turn unless it is stored already. @returns the value that is stored */
 export function storeStep(tx: Transaction, turnId: string, step: StoredStep): JsonValue {
   const stepKey = stepText(step);
-  const key = { turnId, id: stepIdOf(stepKey) };
-  const stored = tx.steps.get(key);
+  const id = stepIdOf(stepKey);
+  const stored = tx.steps.get({ turnId, id });
   if (stored) return JSON.parse(stored.value) as JsonValue;
-  tx.steps.insert({ ...key, stepKey, value: JSON.stringify(step.value) });
+  tx.steps.insert({ turnId, id, stepKey, value: JSON.stringify(step.value) });
   return step.value;
 }
 

@@ -6,16 +6,16 @@
 // Each folder's index lists what it shows; nothing inside the package imports them.
 
 // The module
-export { type FeatureOptions, type FeatureRef } from './sessions.feature.js';
-export { SessionsModule } from './sessions.module.js';
+export { type FeatureOptions, type FeatureRef } from './module/sessions.feature.js';
+export { SessionsModule } from './module/sessions.module.js';
 export {
   type ProcessRole,
   type SessionsModuleAsyncOptions,
   SessionsModuleOptions,
   type SessionsModuleStatics,
   type SessionsOptionsFactory,
-} from './sessions.options.js';
-export { SESSIONS_ADAPTER, TURN_QUEUE } from './sessions.tokens.js';
+} from './module/sessions.options.js';
+export { SESSIONS_ADAPTER, TURN_QUEUE } from './module/sessions.tokens.js';
 
 // Sessions, and all that is stored of one
 export * from './session/index.js';
@@ -26,7 +26,7 @@ export * from './turn/index.js';
 export * from './orchestrator/index.js';
 
 // Steps and tools
-export * from './create-orchestration.js';
+export * from './module/create-orchestration.js';
 export * from './orchestration/index.js';
 
 // State of sessions, and its control plane
@@ -41,7 +41,7 @@ export * from './transport/index.js';
 export * from './http/index.js';
 
 // Stores
-export { type SessionsAdapter } from './sessions.adapter.js';
+export { type SessionsAdapter } from './ledger/sessions.adapter.js';
 export * from './store/memory/index.js';
 export * from './maintenance/index.js';
 

@@ -1,6 +1,6 @@
 import { type TokenUsage } from '../common/token-usage.js';
 import { type CompactionPhase } from './compaction.errors.js';
-import { type MessageSpan } from './message.js';
+import { type MessageSpan } from '../ledger/message.js';
 
 /** What happened to a conversation beside its turns (BOT-43, BOT-44). */
 export type CompactionEvent = { readonly orchestrator: string; readonly sessionId: string } & (

@@ -6,7 +6,7 @@ import { type ConversationHead, isPinned } from './conversation-head.js';
 import { countWindow, speakersAt } from './conversation-counts.js';
 import { type ConversationHeads } from './conversation-heads.js';
 import { type KeepRule, readKept } from './kept-messages.js';
-import { type Message } from './message.js';
+import { type Message } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
 import { type SpeakersCheckpoints } from './uncompacted.js';
 import { undoneBy, withoutUndone } from './undone-messages.js';

@@ -2,7 +2,7 @@ import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type TokenUsage, type TokenUsageInput } from '../common/token-usage.js';
 import { type HistoryWindow, toHistoryWindow } from './history-window.js';
-import { type Message, type MessageSpan } from './message.js';
+import { type Message, type MessageSpan } from '../ledger/message.js';
 
 const MAX_THRESHOLD = 1_000_000_000;
 const MAX_KEEP = 1000;

@@ -1,7 +1,7 @@
-import { type Checkpoint } from '../checkpoint/checkpoint.js';
+import { type Checkpoint } from '../ledger/checkpoint.js';
 import { type CompactionPolicy } from './compaction-policy.js';
 import { type ConversationHead, isPinned } from './conversation-head.js';
-import { type Message, type MessageDraft } from './message.js';
+import { type Message, type MessageDraft } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
 
 /** What a turn that has settled saw of its conversation. */

@@ -3,7 +3,7 @@ import { traceOf } from '../common/error-trace.js';
 import { mintId } from '../common/ids.js';
 import { hashed } from '../common/log-id.js';
 import { type RetrySettings } from '../turn/turn.settings.js';
-import { ShuttingDownError } from '../turn/turn.errors.js';
+import { ShuttingDownError } from '../ledger/turn.errors.js';
 import { CompactionBusyError, CompactionFailedError, type CompactionPhase } from './compaction.errors.js';
 import { during, PhaseError, toFailure } from './compaction-failure.js';
 import {

@@ -1,9 +1,9 @@
-import { type CheckpointStore } from '../checkpoint/checkpoint.store.js';
+import { type CheckpointStore } from '../ledger/checkpoint.store.js';
 import { type ConversationHead, isPinned } from './conversation-head.js';
 import { type ConversationHeads } from './conversation-heads.js';
-import { type ConversationLog } from './conversation.store.js';
+import { type ConversationLog } from '../ledger/conversation.store.js';
 import { meet } from './kept-messages.js';
-import { type Message, type MessageSpan } from './message.js';
+import { type Message, type MessageSpan } from '../ledger/message.js';
 import { type SpeakersCheckpoints } from './uncompacted.js';
 import { countIn, undoneBy, withoutUndone } from './undone-messages.js';
 

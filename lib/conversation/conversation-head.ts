@@ -1,8 +1,8 @@
 import { type TokenUsage } from '../common/token-usage.js';
-import { namespaceOf } from '../state/module-namespace.js';
-import { type StateBatch, type StateDocument, type StateName } from '../state/state.store.js';
+import { namespaceOf } from '../ledger/module-namespace.js';
+import { type StateBatch, type StateDocument, type StateName } from '../ledger/state.store.js';
 import { type CompactionPhase } from './compaction.errors.js';
-import { type Message } from './message.js';
+import { type Message } from '../ledger/message.js';
 import { type ConversationView } from './window.js';
 
 /** Where heads are kept, and nothing else may be. */

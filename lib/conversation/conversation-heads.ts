@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type JsonValue } from '../common/json.js';
 import { mintId } from '../common/ids.js';
-import { type StateDocument, type DocumentStore, type StateWriteOptions } from '../state/state.store.js';
+import { type StateDocument, type DocumentStore, type StateWriteOptions } from '../ledger/state.store.js';
 import { type ConversationHead, earlierName, FIRST_HEAD, HEAD, readHead } from './conversation-head.js';
 
 /** A head as it was read or written. */

@@ -15,7 +15,7 @@ export {
   type CompactionPhase,
 } from './compaction.errors.js';
 export { CONVERSATION_NAMESPACE } from './conversation-head.js';
-export { type ConversationLog, type MessageRange, type NewMessage } from './conversation.store.js';
+export { type ConversationLog, type MessageRange, type NewMessage } from '../ledger/conversation.store.js';
 export { type HistoryWindow, type HistoryWindowOption } from './history-window.js';
 export {
   type Message,
@@ -24,6 +24,6 @@ export {
   type MessageRole,
   type MessageSpan,
   type ToolCall,
-} from './message.js';
+} from '../ledger/message.js';
 export { type TokenCounter } from './token-counter.js';
 export { type ConversationView, type WindowFunction, type WindowShape } from './window.js';

@@ -1,7 +1,7 @@
-import { type CheckpointStore } from '../checkpoint/checkpoint.store.js';
-import { type ConversationLog } from './conversation.store.js';
+import { type CheckpointStore } from '../ledger/checkpoint.store.js';
+import { type ConversationLog } from '../ledger/conversation.store.js';
 import { isPinned } from './conversation-head.js';
-import { type Message } from './message.js';
+import { type Message } from '../ledger/message.js';
 import { readBackwards } from './read-backwards.js';
 import { hasCallsFrom, wholeCut, wholeCutAfter } from './tool-pairs.js';
 import { type SpeakersCheckpoints } from './uncompacted.js';

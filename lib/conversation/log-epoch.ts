@@ -1,7 +1,7 @@
-import { type Checkpoint } from '../checkpoint/checkpoint.js';
-import { type ClaimedTurn } from '../turn/turn.store.js';
+import { type Checkpoint } from '../ledger/checkpoint.js';
+import { type ClaimedTurn } from '../ledger/turn.store.js';
 import { CONVERSATION_NAMESPACE } from './conversation-head.js';
-import { type MessageSpan } from './message.js';
+import { type MessageSpan } from '../ledger/message.js';
 
 /** The epoch of a session's message log, see StateStore.reset; '' until that is reset for the first time. */
 export function logOf({ epochs }: Pick<ClaimedTurn, 'epochs'>): string {

@@ -1,7 +1,7 @@
 import { assertId } from '../common/ids.js';
 import { fieldsOf, isFields, toJson } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
-import { type MessageDraft, type MessageRole } from './message.js';
+import { type MessageDraft, type MessageRole } from '../ledger/message.js';
 
 const ROLES: readonly MessageRole[] = ['system', 'user', 'assistant', 'tool'];
 const KEYS = ['role', 'content', 'name', 'metadata', 'toolCalls', 'toolCallId', 'id'];

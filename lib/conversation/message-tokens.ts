@@ -1,5 +1,5 @@
 import { InvalidInputError, SessionsConfigurationError } from '../common/sessions.error.js';
-import { type Message, type MessageDraft, type MessagePart } from './message.js';
+import { type Message, type MessageDraft, type MessagePart } from '../ledger/message.js';
 import { RecentCounts } from './recent-counts.js';
 import { loadTokenCounter, type TokenCounter } from './token-counter.js';
 

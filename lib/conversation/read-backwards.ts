@@ -1,5 +1,5 @@
-import { type ConversationLog } from './conversation.store.js';
-import { type Message } from './message.js';
+import { type ConversationLog } from '../ledger/conversation.store.js';
+import { type Message } from '../ledger/message.js';
 
 const PAGE = 100;
 

@@ -1,4 +1,4 @@
-import { type Checkpoint, type StateSnapshot } from '../checkpoint/checkpoint.js';
+import { type Checkpoint, type StateSnapshot } from '../ledger/checkpoint.js';
 import { type JsonValue } from '../common/json.js';
 import { addUsage, subtractUsage, type TokenUsage } from '../common/token-usage.js';
 import { CONVERSATION_NAMESPACE, type ConversationHead } from './conversation-head.js';

@@ -1,4 +1,4 @@
-import { type MessageDraft } from './message.js';
+import { type MessageDraft } from '../ledger/message.js';
 
 /** Which results answer which call, in any list of messages: parallel calls, results in any order, ids that are used again. */
 interface Pairs {

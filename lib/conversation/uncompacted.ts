@@ -1,8 +1,8 @@
-import { type CheckpointStore } from '../checkpoint/checkpoint.store.js';
-import { type Checkpoint } from '../checkpoint/checkpoint.js';
-import { type ConversationLog } from './conversation.store.js';
+import { type CheckpointStore } from '../ledger/checkpoint.store.js';
+import { type Checkpoint } from '../ledger/checkpoint.js';
+import { type ConversationLog } from '../ledger/conversation.store.js';
 import { isPinned } from './conversation-head.js';
-import { type Message } from './message.js';
+import { type Message } from '../ledger/message.js';
 import { wholeCut } from './tool-pairs.js';
 import { undoneBy, withoutUndone } from './undone-messages.js';
 

@@ -1,7 +1,7 @@
-import { type Checkpoint } from '../checkpoint/checkpoint.js';
+import { type Checkpoint } from '../ledger/checkpoint.js';
 import { undoneIn } from './log-epoch.js';
-import { type ConversationLog } from './conversation.store.js';
-import { type Message, type MessageSpan } from './message.js';
+import { type ConversationLog } from '../ledger/conversation.store.js';
+import { type Message, type MessageSpan } from '../ledger/message.js';
 import { readBackwards } from './read-backwards.js';
 
 /** What was taken back of this epoch of a log, by the latest checkpoints of those that speak in it. */

@@ -1,6 +1,6 @@
 import { deepFreeze } from '../common/json.js';
 import { toHistory } from './message-draft.js';
-import { type MessageDraft } from './message.js';
+import { type MessageDraft } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
 import { keepPairs } from './tool-pairs.js';
 

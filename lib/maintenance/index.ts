@@ -1,2 +1,2 @@
-export { type Lease, type LeaseStore } from './lease.store.js';
+export { type Lease, type LeaseStore } from '../ledger/lease.store.js';
 export { SweepOptions } from './sweep.options.js';

@@ -5,12 +5,12 @@ import { traceOf } from '../common/error-trace.js';
 import { mintId } from '../common/ids.js';
 import { inBatches } from '../common/in-batches.js';
 import { type SessionStore } from '../session/session-store.service.js';
-import { type StateStore } from '../state/state.store.js';
+import { type StateStore } from '../ledger/state.store.js';
 import { SWEEP_ACTION, SWEEP_OUTCOME } from '../telemetry/attributes.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
-import { type TurnEventLog } from '../turn/turn-event-log.js';
-import { type TurnLedger } from '../turn/turn.store.js';
-import { type LeaseStore } from './lease.store.js';
+import { type TurnEventLog } from '../ledger/turn-event-log.js';
+import { type TurnLedger } from '../ledger/turn.store.js';
+import { type LeaseStore } from '../ledger/lease.store.js';
 import { type SweepSettings } from './sweep.settings.js';
 
 /** The job's name in the application's SchedulerRegistry and in the lease table. */

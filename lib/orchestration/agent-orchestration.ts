@@ -1,4 +1,4 @@
-import { type StateSnapshot } from '../checkpoint/checkpoint.js';
+import { type StateSnapshot } from '../ledger/checkpoint.js';
 import { assertId, mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
@@ -9,7 +9,7 @@ import {
   type StateDocument,
   type StateName,
   type DocumentStore,
-} from '../state/state.store.js';
+} from '../ledger/state.store.js';
 import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
 import { type OrchestrationRules } from './apply-entry.js';
 import { PlanCatalog } from './plan-catalog.js';

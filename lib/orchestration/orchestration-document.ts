@@ -1,5 +1,5 @@
 import { type JsonValue } from '../common/json.js';
-import { type StateBatch, type StateDocument, type StateFold } from '../state/state.store.js';
+import { type StateBatch, type StateDocument, type StateFold } from '../ledger/state.store.js';
 import { applyEntry, type OrchestrationRules } from './apply-entry.js';
 import {
   assertKnownEntry,

@@ -1,5 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
-import { type Turn } from '../turn/turn.js';
+import { type Turn } from '../ledger/turn.js';
 
 /** The plan does not allow the tool now (ORC-28). HTTP 403. It was neither run nor recorded. */
 export class ToolNotAllowedError extends SessionsError {

@@ -1,5 +1,5 @@
 import { type JsonValue } from '../common/json.js';
-import { type StateDocument, type DocumentStore } from '../state/state.store.js';
+import { type StateDocument, type DocumentStore } from '../ledger/state.store.js';
 import { type OrchestrationRules } from './apply-entry.js';
 import { plansIn } from './orchestration-document.js';
 import { type OrchestrationSettings } from './orchestration.settings.js';

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { hasMethods } from '../common/has-methods.js';
 import { type JsonValue } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
-import { DocumentVersions } from '../state/document-versions.js';
+import { DocumentVersions } from '../ledger/document-versions.js';
 import {
   type StateAccess,
   type StateAddress,
@@ -10,7 +10,7 @@ import {
   type StateDocument,
   type DocumentStore,
   type StateWriteOptions,
-} from '../state/state.store.js';
+} from '../ledger/state.store.js';
 
 /** A key-value store that knows no versions (ORC-15): one process at a time may write to a session. */
 export interface StorageProvider {

@@ -1,10 +1,10 @@
 import { Logger } from '@nestjs/common';
-import { type StateSnapshot } from '../checkpoint/checkpoint.js';
+import { type StateSnapshot } from '../ledger/checkpoint.js';
 import { mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
 import { type Mutable } from '../common/mutable.js';
-import { type StateChange, type StateDocument } from '../state/state.store.js';
+import { type StateChange, type StateDocument } from '../ledger/state.store.js';
 import { type AgentOrchestration } from './agent-orchestration.js';
 import { type AIOrchestrationState, toAIState } from './ai-orchestration-state.js';
 import { type OrchestrationRules } from './apply-entry.js';

@@ -1,10 +1,10 @@
 import { sha256 } from '../common/sha-256.js';
-import { SessionConflictError } from '../session/session.errors.js';
-import { type Session } from '../session/session.js';
+import { SessionConflictError } from '../ledger/session.errors.js';
+import { type Session } from '../ledger/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { type TurnService } from '../turn/turn.service.js';
-import { isTerminal } from '../turn/turn.js';
+import { isTerminal } from '../ledger/turn.js';
 
 const MAX_ID = 200;
 

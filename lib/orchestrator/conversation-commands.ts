@@ -3,7 +3,7 @@ import { isFields } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type CompactionResult } from '../conversation/compaction-run.js';
 import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
-import { SessionNotFoundError } from '../session/session.errors.js';
+import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 

@@ -1,6 +1,6 @@
 import { type JsonObject, toJsonObject } from '../common/json.js';
 import { compareVersions } from '../turn/compare-versions.js';
-import { type ClaimedTurn } from '../turn/turn.store.js';
+import { type ClaimedTurn } from '../ledger/turn.store.js';
 import { OrchestratorDriftError } from './orchestrator.errors.js';
 import { isExtended, missingIntents } from './orchestrator-signature.js';
 import { type OrchestratorDefinition } from './orchestrator.js';

@@ -1,6 +1,6 @@
 import { isPlainObject, kindOf, type JsonObject, type JsonValue, toJson, toJsonObject } from '../common/json.js';
 import { toMessageDrafts } from '../conversation/message-draft.js';
-import { type MessageDraft } from '../conversation/message.js';
+import { type MessageDraft } from '../ledger/message.js';
 import { OrchestratorResultError } from './orchestrator.errors.js';
 import { type IntentReply } from './evaluation.js';
 import { type OutcomeOptions, TurnOutcome } from './turn-outcome.js';

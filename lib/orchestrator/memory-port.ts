@@ -1,7 +1,7 @@
 import { type JsonValue } from '../common/json.js';
-import { type MessageDraft } from '../conversation/message.js';
-import { type Session } from '../session/session.js';
-import { type TurnInput } from '../turn/turn.js';
+import { type MessageDraft } from '../ledger/message.js';
+import { type Session } from '../ledger/session.js';
+import { type TurnInput } from '../ledger/turn.js';
 
 /** Who shares what is remembered: nobody (`session`), every session of a `user` in a workspace, or whoever the function names. */
 export type MemoryScope = 'session' | 'user' | ((session: Session) => string);

@@ -2,9 +2,9 @@ import { type Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { EventStream } from '../common/event-stream.js';
 import { type CompactionEvent } from '../conversation/compaction-events.js';
-import { type Session } from '../session/session.js';
-import { type NewTurnEvent } from '../turn/turn-event.js';
-import { type SettledTurnStatus } from '../turn/turn.js';
+import { type Session } from '../ledger/session.js';
+import { type NewTurnEvent } from '../ledger/turn-event.js';
+import { type SettledTurnStatus } from '../ledger/turn.js';
 import { type DecisionSource } from './turn-report.js';
 
 /** A point in the life of a turn (BOT-10). @inline */

@@ -1,10 +1,10 @@
 import { type CompactionResult } from '../conversation/compaction-run.js';
-import { type Session } from '../session/session.js';
+import { type Session } from '../ledger/session.js';
 import { handOut } from '../turn/running-turn.js';
 import { type SubmitOptions, type TurnInputLike, type WaitOptions } from '../turn/turn.inputs.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { type TurnStream } from '../turn/turn-stream.js';
-import { type Turn } from '../turn/turn.js';
+import { type Turn } from '../ledger/turn.js';
 import {
   orchestratorTool,
   type OrchestratorTool,

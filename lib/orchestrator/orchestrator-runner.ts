@@ -5,8 +5,8 @@ import { HEAD } from '../conversation/conversation-head.js';
 import { readOrchestrationFailure } from '../orchestration/orchestration.errors.js';
 import { type TurnListener } from '../turn/turn-contexts.js';
 import { type Parked, type RunnableOrchestrator, type TurnControl, TurnRunner } from '../turn/turn-runner.js';
-import { type ClaimedTurn, type ClaimRequest, type TurnSettlement } from '../turn/turn.store.js';
-import { type Turn } from '../turn/turn.js';
+import { type ClaimedTurn, type ClaimRequest, type TurnSettlement } from '../ledger/turn.store.js';
+import { type Turn } from '../ledger/turn.js';
 import { OrchestratorResultError, readOrchestratorFailure } from './orchestrator.errors.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import {

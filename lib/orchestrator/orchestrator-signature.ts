@@ -1,4 +1,4 @@
-import { type Checkpoint } from '../checkpoint/checkpoint.js';
+import { type Checkpoint } from '../ledger/checkpoint.js';
 import { sha256 } from '../common/sha-256.js';
 import { shapeOf } from '../conversation/history-window.js';
 import { type OrchestratorDefinition } from './orchestrator.js';

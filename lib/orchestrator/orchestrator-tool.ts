@@ -4,7 +4,7 @@ import { InvalidInputError } from '../common/sessions.error.js';
 import { sha256 } from '../common/sha-256.js';
 import { handOut } from '../turn/running-turn.js';
 import { TurnStoppedError } from '../turn/turn-stopped.error.js';
-import { TurnTimeoutError } from '../turn/turn.errors.js';
+import { TurnTimeoutError } from '../ledger/turn.errors.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { childSession, inFreshSession } from './child-session.js';
 import { type OrchestratorPlace } from './orchestrator-place.js';

@@ -1,6 +1,6 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { TaskNotFoundError } from '../state/task.errors.js';
-import { type Turn } from '../turn/turn.js';
+import { type Turn } from '../ledger/turn.js';
 
 /**
  * A step without a key has the name of a step that runs at the same time, or ran beside another one before: nothing tells

@@ -7,7 +7,7 @@ import { orchestratorOptions } from './orchestrator.decorators.js';
 import { OrchestratorFeature } from './orchestrator-feature.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { predicateName, type StepPredicateHandler, type StepPredicates } from '../orchestration/step-predicates.js';
-import { RESERVED_PREFIX } from '../state/module-namespace.js';
+import { RESERVED_PREFIX } from '../ledger/module-namespace.js';
 import { isStateModuleClass } from '../state/state-module.js';
 import { type StateModules } from '../state/state-modules.js';
 import { type OrchestratorDefinition } from './orchestrator.js';

@@ -1,4 +1,4 @@
-import { type KeepCheckpoints } from '../checkpoint/checkpoint.store.js';
+import { type KeepCheckpoints } from '../ledger/checkpoint.store.js';
 import { type CompactionOptions, type CompactionPolicy } from '../conversation/compaction-policy.js';
 import { type HistoryWindow, type HistoryWindowOption } from '../conversation/history-window.js';
 import { type OnViolation, type OrchestrationStep } from '../orchestration/orchestration-config.js';

@@ -1,4 +1,4 @@
-import { type StepKey } from '../turn/turn-step.js';
+import { type StepKey } from '../ledger/turn-step.js';
 import { StepKeyRequiredError } from './orchestrator.errors.js';
 
 /** Where in a turn a step is called. */

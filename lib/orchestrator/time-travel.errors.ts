@@ -1,6 +1,6 @@
-import { CheckpointNotFoundError, CheckpointPrunedError } from '../checkpoint/checkpoint.errors.js';
+import { CheckpointNotFoundError, CheckpointPrunedError } from '../ledger/checkpoint.errors.js';
 import { SessionsError } from '../common/sessions.error.js';
-import { type Turn } from '../turn/turn.js';
+import { type Turn } from '../ledger/turn.js';
 
 /** The orchestrator has no turn in the session that could be taken back: none has run, or all are undone. HTTP 409. */
 export class NothingToUndoError extends SessionsError {

@@ -1,7 +1,7 @@
 import { Allow } from 'class-validator';
 import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 import { ID_RULE, isId } from '../common/ids.js';
-import { WHEN_BUSY, type WhenBusy } from '../turn/turn.js';
+import { WHEN_BUSY, type WhenBusy } from '../ledger/turn.js';
 
 /** Which checkpoints of a session to list; the latest first. */
 export class HistoryQuery {

@@ -1,11 +1,11 @@
-import { checkpointAt } from '../checkpoint/checkpoint-at.js';
-import { type CheckpointStore } from '../checkpoint/checkpoint.store.js';
-import { type Checkpoint } from '../checkpoint/checkpoint.js';
+import { checkpointAt } from '../ledger/checkpoint-at.js';
+import { type CheckpointStore } from '../ledger/checkpoint.store.js';
+import { type Checkpoint } from '../ledger/checkpoint.js';
 import { checkInput } from '../common/check-input.js';
 import { assertId } from '../common/ids.js';
 import { sha256 } from '../common/sha-256.js';
-import { SessionConflictError, SessionNotFoundError } from '../session/session.errors.js';
-import { type Session } from '../session/session.js';
+import { SessionConflictError, SessionNotFoundError } from '../ledger/session.errors.js';
+import { type Session } from '../ledger/session.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type TurnService } from '../turn/turn.service.js';

@@ -1,12 +1,12 @@
 import { deepFreeze } from '../common/json.js';
 import { type Mutable } from '../common/mutable.js';
-import { type Message, type MessageDraft } from '../conversation/message.js';
+import { type Message, type MessageDraft } from '../ledger/message.js';
 import { addUsage, type TokenUsage } from '../common/token-usage.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { decisionSpan, intentSpan } from '../telemetry/call-spans.js';
 import { type SpanOptions, type Telemetry } from '../telemetry/telemetry.js';
 import { Parked } from '../turn/turn-runner.js';
-import { type TurnWait } from '../turn/turn.store.js';
+import { type TurnWait } from '../ledger/turn.store.js';
 import { type TurnContext, type TurnTask } from './turn-context.js';
 import { type TurnProgress } from './turn-progress.js';
 import { type TurnSteps } from './turn-steps.js';

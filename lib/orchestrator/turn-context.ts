@@ -1,10 +1,10 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
-import { type Message, type MessageDraft } from '../conversation/message.js';
+import { type Message, type MessageDraft } from '../ledger/message.js';
 import { type AIOrchestrationState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { type OrchestrationProgress } from '../orchestration/orchestration-state.js';
 import { type TokenUsageInput } from '../common/token-usage.js';
-import { type Session } from '../session/session.js';
+import { type Session } from '../ledger/session.js';
 import {
   type NewTask,
   type TaskTransitionOptions,
@@ -12,8 +12,8 @@ import {
   type ToolPatchOptions,
 } from '../state/state.inputs.js';
 import { type TaskState } from '../state/task.js';
-import { type EmittedEvent } from '../turn/turn-event.js';
-import { type Turn, type TurnInput } from '../turn/turn.js';
+import { type EmittedEvent } from '../ledger/turn-event.js';
+import { type Turn, type TurnInput } from '../ledger/turn.js';
 import { type StepOptions, type ToolCallOptions } from './call-options.js';
 import { type IntentReply } from './evaluation.js';
 

@@ -3,7 +3,7 @@ import { type OrchestrationEntry } from '../orchestration/orchestration-entry.js
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { Parked } from '../turn/turn-runner.js';
 import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
-import { type StepKey } from '../turn/turn-step.js';
+import { type StepKey } from '../ledger/turn-step.js';
 import { type IntentOutcome, toIntentOutcome } from './intent-outcome.js';
 import { OrchestratorResultError } from './orchestrator.errors.js';
 import { type Evaluation } from './evaluation.js';

@@ -2,9 +2,9 @@ import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { deepFreeze, type JsonValue, toJson } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
-import { type MessageDraft } from '../conversation/message.js';
-import { type Session } from '../session/session.js';
-import { type Turn } from '../turn/turn.js';
+import { type MessageDraft } from '../ledger/message.js';
+import { type Session } from '../ledger/session.js';
+import { type Turn } from '../ledger/turn.js';
 import { memoryKey, type MemoryPort, type MemoryQuery, type MemoryScope } from './memory-port.js';
 
 const logger = new Logger('TurnMemory');

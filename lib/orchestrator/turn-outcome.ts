@@ -1,4 +1,4 @@
-import { type MessageDraft } from '../conversation/message.js';
+import { type MessageDraft } from '../ledger/message.js';
 
 /** Returned by a route: the turn needs no (further) intent. */
 export const END: unique symbol = Symbol('END');

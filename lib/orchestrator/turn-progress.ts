@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
-import { type MessageDraft } from '../conversation/message.js';
+import { type MessageDraft } from '../ledger/message.js';
 import { type IntentOutcome, patched } from './intent-outcome.js';
 import { type Evaluation, type IntentReply } from './evaluation.js';
 

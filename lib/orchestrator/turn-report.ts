@@ -1,7 +1,7 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type CompactionPhase } from '../conversation/compaction.errors.js';
 import { type TokenUsage } from '../common/token-usage.js';
-import { type SettledTurnStatus } from '../turn/turn.js';
+import { type SettledTurnStatus } from '../ledger/turn.js';
 import { type Evaluation } from './evaluation.js';
 
 /** Who chose the intents: the route, the router, the only intent there is, the `initialIntent`, or `evaluate`. */

@@ -8,7 +8,7 @@ import { NO_PROGRESS, type OrchestrationProgress } from '../orchestration/orches
 import { ToolCallConflictError } from '../orchestration/orchestration.errors.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { toolSpan } from '../telemetry/call-spans.js';
-import { type StepKey } from '../turn/turn-step.js';
+import { type StepKey } from '../ledger/turn-step.js';
 import { ToolCallOptions } from './call-options.js';
 import { CallOrder } from './call-order.js';
 import { type StepInfo, type TurnTools } from './turn-context.js';

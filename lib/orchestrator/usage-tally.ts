@@ -1,5 +1,5 @@
 import { addUsage, tokensOf, type TokenUsage, type TokenUsageInput, toTokenUsage } from '../common/token-usage.js';
-import { type SpentTokens } from '../turn/turn-usage.js';
+import { type SpentTokens } from '../ledger/turn-usage.js';
 import { type UsageReport } from './turn-report.js';
 
 /** Whose model it was. */

@@ -1,4 +1,4 @@
-import { type VisitSlot } from '../turn/turn-queue.js';
+import { type VisitSlot } from '../ledger/turn-queue.js';
 import { type VisitRoom } from './visit-room.js';
 
 /** A slot of this process that the visits of one lane share. */

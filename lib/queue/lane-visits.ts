@@ -1,5 +1,5 @@
 import { outsideRequests } from '../common/outside-requests.js';
-import { type VisitPlace, type VisitSlot } from '../turn/turn-queue.js';
+import { type VisitPlace, type VisitSlot } from '../ledger/turn-queue.js';
 import { LaneSlot } from './lane-slot.js';
 import { type VisitRoom } from './visit-room.js';
 

@@ -2,8 +2,8 @@ import { isPlainObject, type JsonValue } from '../common/json.js';
 import { hasEffects } from '../orchestrator/turn-loop.js';
 import { toolEntryIn } from '../state/tool-state.js';
 import { TOOLS_NAMESPACE } from '../state/tool-entry.js';
-import { type StateDocument, type StateEntry } from '../state/state.store.js';
-import { type StoredStep } from '../turn/turn-step.js';
+import { type StateDocument, type StateEntry } from '../ledger/state.store.js';
+import { type StoredStep } from '../ledger/turn-step.js';
 
 /**
  * A document as an export shows it; `null`: its entry was deleted. An entry of a tool is shown as it is now, because what was

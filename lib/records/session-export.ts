@@ -1,6 +1,6 @@
-import { type Session } from '../session/session.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
-import { type Turn } from '../turn/turn.js';
+import { type Session } from '../ledger/session.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { type Turn } from '../ledger/turn.js';
 import { readPages } from './read-pages.js';
 import { shownDocument, shownStep } from './secrets.js';
 import { type SessionRecord } from './session-record.js';

@@ -1,11 +1,11 @@
-import { type Checkpoint } from '../checkpoint/checkpoint.js';
-import { type Message } from '../conversation/message.js';
-import { type Session } from '../session/session.js';
-import { type StateDocument, type StateName } from '../state/state.store.js';
-import { type TurnEvent } from '../turn/turn-event.js';
-import { type StoredSignal } from '../turn/turn.store.js';
-import { type StoredStep } from '../turn/turn-step.js';
-import { type Turn } from '../turn/turn.js';
+import { type Checkpoint } from '../ledger/checkpoint.js';
+import { type Message } from '../ledger/message.js';
+import { type Session } from '../ledger/session.js';
+import { type StateDocument, type StateName } from '../ledger/state.store.js';
+import { type TurnEvent } from '../ledger/turn-event.js';
+import { type StoredSignal } from '../ledger/turn.store.js';
+import { type StoredStep } from '../ledger/turn-step.js';
+import { type Turn } from '../ledger/turn.js';
 
 /**
  * One thing that the store keeps of a session (NST-25). In this order: the session, its messages, each of its turns followed by

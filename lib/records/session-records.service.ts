@@ -1,10 +1,10 @@
 import { inGroups } from '../common/in-groups.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { SessionNotFoundError } from '../session/session.errors.js';
-import { type Session } from '../session/session.js';
-import { isAtomic } from '../session/session.store.js';
+import { SessionNotFoundError } from '../ledger/session.errors.js';
+import { type Session } from '../ledger/session.js';
+import { isAtomic } from '../ledger/session.store.js';
 import { type SessionStore } from '../session/session-store.service.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { checkRecordsOf, type RecordsOf } from './records-of.js';
 import { exportSession } from './session-export.js';
 import { type SessionRecord } from './session-record.js';

@@ -1,6 +1,6 @@
 import { mintId } from '../common/ids.js';
-import { SessionNotFoundError, SessionStateError } from './session.errors.js';
-import { type Session, type SessionState } from './session.js';
+import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
+import { type Session, type SessionState } from '../ledger/session.js';
 import { type SessionQuery } from './session.inputs.js';
 import { type SessionStore } from './session-store.service.js';
 

@@ -2,9 +2,14 @@ import { Allow } from 'class-validator';
 import { Must, MustBeInteger, Optional, validateInput } from '../common/check-input.js';
 import { type IdGenerator } from '../common/ids.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { SURFACE_LIMIT_POLICIES, SURFACE_POLICIES, type SurfaceLimitPolicy, type SurfacePolicy } from './session.js';
+import {
+  SURFACE_LIMIT_POLICIES,
+  SURFACE_POLICIES,
+  type SurfaceLimitPolicy,
+  type SurfacePolicy,
+} from '../ledger/session.js';
 import { SessionStore, type SessionStoreSettings } from './session-store.service.js';
-import { type SessionStoreAdapter } from './session.store.js';
+import { type SessionStoreAdapter } from '../ledger/session.store.js';
 
 /** What `createSessionStore` takes; see {@link SessionStoreSettings}. */
 export class SessionStoreConfig implements SessionStoreSettings {

@@ -2,14 +2,14 @@ export { AffinityResolver, defaultAffinityResolver, type InboundMessage, resolve
 export { createSessionStore, type SessionStoreConfig } from './create-session-store.js';
 export { type SessionEvent, type SessionEventOf, SessionEvents, type SessionEventType } from './session-events.js';
 export { type SessionPage, SessionStore, type SessionStoreSettings } from './session-store.service.js';
-export { compareSessions, decodeCursor, encodeCursor, type SessionCursor } from './session.cursor.js';
+export { compareSessions, decodeCursor, encodeCursor, type SessionCursor } from '../ledger/session.cursor.js';
 export {
   SessionConflictError,
   SessionNotFoundError,
   SessionStateError,
   SurfaceConflictError,
   SurfaceLimitError,
-} from './session.errors.js';
+} from '../ledger/session.errors.js';
 export { CreateSessionInput, MetadataOptions, RevokeOptions, SessionQuery, SweepLimit } from './session.inputs.js';
 export {
   type NewSession,
@@ -21,6 +21,10 @@ export {
   type SurfaceLimitPolicy,
   type SurfacePolicy,
   type SurfaceRules,
-} from './session.js';
-export * as sessionLifecycle from './session.lifecycle.js';
-export { type AtomicSessionStoreAdapter, type CreatedSession, type SessionStoreAdapter } from './session.store.js';
+} from '../ledger/session.js';
+export * as sessionLifecycle from '../ledger/session.lifecycle.js';
+export {
+  type AtomicSessionStoreAdapter,
+  type CreatedSession,
+  type SessionStoreAdapter,
+} from '../ledger/session.store.js';

@@ -3,8 +3,8 @@ import { traceOf } from '../common/error-trace.js';
 import { type JsonObject } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
 import { Serializer } from '../common/serializer.js';
-import { SessionConflictError, SessionNotFoundError } from './session.errors.js';
-import { compareSessions } from './session.cursor.js';
+import { SessionConflictError, SessionNotFoundError } from '../ledger/session.errors.js';
+import { compareSessions } from '../ledger/session.cursor.js';
 import {
   LIVE_STATES,
   type NewSession,
@@ -13,7 +13,7 @@ import {
   type SessionLifetime,
   type SurfaceChange,
   type SurfaceRules,
-} from './session.js';
+} from '../ledger/session.js';
 import { type SessionQuery } from './session.inputs.js';
 import {
   assertSurfaceFree,
@@ -28,9 +28,13 @@ import {
   withMetadata,
   withoutSurface,
   withSurface,
-} from './session.lifecycle.js';
+} from '../ledger/session.lifecycle.js';
 import { matcherOf } from './session.matcher.js';
-import { type AtomicSessionStoreAdapter, type CreatedSession, type SessionStoreAdapter } from './session.store.js';
+import {
+  type AtomicSessionStoreAdapter,
+  type CreatedSession,
+  type SessionStoreAdapter,
+} from '../ledger/session.store.js';
 
 /** The highest limit that every database accepts. */
 const ALL = 2_147_483_647;

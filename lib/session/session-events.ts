@@ -1,5 +1,5 @@
 import { EventStream } from '../common/event-stream.js';
-import { type Session, type SessionChange, type SessionState } from './session.js';
+import { type Session, type SessionChange, type SessionState } from '../ledger/session.js';
 
 /** What happened to a session, with the state before and why (SES-18). */
 export type SessionEvent =

@@ -6,7 +6,7 @@ import { inGroups } from '../common/in-groups.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { assertNotSet } from '../common/unset-keys.js';
 import { PortableSessionStore } from './portable-session-store.js';
-import { decodeCursor, encodeCursor } from './session.cursor.js';
+import { decodeCursor, encodeCursor } from '../ledger/session.cursor.js';
 import {
   LIVE_STATES,
   type NewSession,
@@ -16,9 +16,9 @@ import {
   type SurfaceLimitPolicy,
   type SurfacePolicy,
   type SurfaceRules,
-} from './session.js';
-import { SessionConflictError, SessionNotFoundError, SessionStateError } from './session.errors.js';
-import { isAbandoned, isOverdue } from './session.lifecycle.js';
+} from '../ledger/session.js';
+import { SessionConflictError, SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
+import { isAbandoned, isOverdue } from '../ledger/session.lifecycle.js';
 import { emitActivity, SessionEvents } from './session-events.js';
 import { CreateSessionInput, MetadataOptions, RevokeOptions, SessionQuery, SweepLimit } from './session.inputs.js';
 import {
@@ -26,7 +26,7 @@ import {
   type CreatedSession,
   isAtomic,
   type SessionStoreAdapter,
-} from './session.store.js';
+} from '../ledger/session.store.js';
 
 /** How a {@link SessionStore} treats its sessions. */
 export interface SessionStoreSettings {

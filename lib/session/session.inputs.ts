@@ -2,7 +2,7 @@ import { Allow } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, MustBeTime, Optional } from '../common/check-input.js';
 import { ID_RULE, isId, isName, NAME_RULE } from '../common/ids.js';
 import { MustBeKeys } from '../common/unset-keys.js';
-import { SESSION_STATES, type SessionState } from './session.js';
+import { SESSION_STATES, type SessionState } from '../ledger/session.js';
 
 const MAX_KEPT = 1000;
 

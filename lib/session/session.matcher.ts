@@ -1,5 +1,5 @@
-import { compareSessions, decodeCursor } from './session.cursor.js';
-import { type Session } from './session.js';
+import { compareSessions, decodeCursor } from '../ledger/session.cursor.js';
+import { type Session } from '../ledger/session.js';
 import { type SessionQuery } from './session.inputs.js';
 
 /** Decides whether a session matches a checked query and comes after its cursor. `limit` is left to the caller. */

@@ -1,6 +1,6 @@
 import { type JsonValue } from '../common/json.js';
 import { type ConversationCompaction } from '../conversation/conversation-compaction.service.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { ConversationModule } from './conversation-module.js';
 import { ConversationState } from './conversation-state.js';
 import { DocumentModule } from './document-module.js';

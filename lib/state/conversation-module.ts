@@ -1,7 +1,7 @@
 import { type JsonObject, type JsonValue, toJsonObject } from '../common/json.js';
 import { type ConversationCompaction } from '../conversation/conversation-compaction.service.js';
-import { type ConversationLog } from '../conversation/conversation.store.js';
-import { type Message } from '../conversation/message.js';
+import { type ConversationLog } from '../ledger/conversation.store.js';
+import { type Message } from '../ledger/message.js';
 import { type ConversationState } from './conversation-state.js';
 import { firstOf, InvalidCursorError } from './state-data.js';
 import {

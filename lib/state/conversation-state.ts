@@ -1,9 +1,9 @@
 import { checkInput } from '../common/check-input.js';
 import { assertId, mintId } from '../common/ids.js';
 import { isPlainObject } from '../common/json.js';
-import { type ConversationLog } from '../conversation/conversation.store.js';
+import { type ConversationLog } from '../ledger/conversation.store.js';
 import { toMessageDrafts } from '../conversation/message-draft.js';
-import { type Message, type MessageDraft } from '../conversation/message.js';
+import { type Message, type MessageDraft } from '../ledger/message.js';
 import { MessageQuery, MessageWindow } from './state.inputs.js';
 
 const PAGE = 100;

@@ -1,7 +1,7 @@
 import { type JsonValue } from '../common/json.js';
 import { eachDocument, listDocuments } from './state-data.js';
 import { type StateDataPage, type StateDescription, type StateInspection } from './state-module.js';
-import { type StateEntry, type StateSelection, type StateStore } from './state.store.js';
+import { type StateEntry, type StateSelection, type StateStore } from '../ledger/state.store.js';
 
 export interface DocumentModuleParts {
   readonly store: StateStore;

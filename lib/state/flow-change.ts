@@ -1,8 +1,8 @@
 import { mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
 import { type FoldAt, valueOf } from './module-document.js';
-import { namespaceOf } from './module-namespace.js';
-import { type StateChange, type StateDocument, type StateName } from './state.store.js';
+import { namespaceOf } from '../ledger/module-namespace.js';
+import { type StateChange, type StateDocument, type StateName } from '../ledger/state.store.js';
 
 /** Where checkpoints of flows are kept, and nothing else may be. */
 export const FLOW_NAMESPACE = namespaceOf('flow');

@@ -22,7 +22,7 @@ import { valueOf } from './module-document.js';
 import { addressOf, ModuleDocuments } from './module-documents.js';
 import { eachDocument, listDocuments, type StatePage } from './state-data.js';
 import { FlowSaveOptions, FlowVersionQuery, StatePageQuery } from './state.inputs.js';
-import { type StateDocument, type StateEntry, type StateName, type StateStore } from './state.store.js';
+import { type StateDocument, type StateEntry, type StateName, type StateStore } from '../ledger/state.store.js';
 
 /** A checkpoint of a flow (STA-06). */
 export interface FlowCheckpoint {

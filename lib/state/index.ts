@@ -57,7 +57,7 @@ export {
   ToolSetOptions,
 } from './state.inputs.js';
 export { StateOptions } from './state.options.js';
-export * from './state.store.js';
+export * from '../ledger/state.store.js';
 export { TaskStates } from './task-states.js';
 export { TaskConflictError, TaskNotFoundError, TaskTransitionError } from './task.errors.js';
 export { type Task, type TaskHistoryEntry, type TaskState } from './task.js';

@@ -1,5 +1,5 @@
 import { type JsonValue } from '../common/json.js';
-import { type StateDocument, type StateFold } from './state.store.js';
+import { type StateDocument, type StateFold } from '../ledger/state.store.js';
 
 /** When a document is made shorter. */
 export interface FoldAt {

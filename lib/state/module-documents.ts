@@ -6,7 +6,7 @@ import {
   type StateDocument,
   type StateName,
   type DocumentStore,
-} from './state.store.js';
+} from '../ledger/state.store.js';
 
 /** What a document of a module means. */
 export interface ModuleValue<Value> {

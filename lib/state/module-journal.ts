@@ -15,7 +15,7 @@ import {
   type StateFold,
   type StateName,
   type StateStore,
-} from './state.store.js';
+} from '../ledger/state.store.js';
 import { applyTaskChange, type StoredTask, type TaskChange, taskName, taskStateChanges } from './task-change.js';
 import {
   applyToolChange,

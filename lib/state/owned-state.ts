@@ -1,8 +1,8 @@
-import { type ConversationLog } from '../conversation/conversation.store.js';
-import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
-import { isAtomic } from '../session/session.store.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
-import { type StateOwnership, type StateStore } from './state.store.js';
+import { type ConversationLog } from '../ledger/conversation.store.js';
+import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
+import { isAtomic } from '../ledger/session.store.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { type StateOwnership, type StateStore } from '../ledger/state.store.js';
 
 /**
  * The state of sessions, which unknown, deleted and expired sessions cannot write (FIX-41). The store checks that in the commit of the

@@ -2,10 +2,10 @@ import { mintId } from '../common/ids.js';
 import { inGroups } from '../common/in-groups.js';
 import { type JsonValue } from '../common/json.js';
 import { FIRST_HEAD, HEAD, readHead } from '../conversation/conversation-head.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
-import { namespaceOf } from './module-namespace.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { namespaceOf } from '../ledger/module-namespace.js';
 import { type StateModuleName } from './state-module.js';
-import { type StateCleared } from './state.store.js';
+import { type StateCleared } from '../ledger/state.store.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
 
 const SESSIONS = 100;

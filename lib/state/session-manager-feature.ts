@@ -2,9 +2,9 @@ import { type FactoryProvider, Inject } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { findProvider, lazily } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { SESSIONS_ADAPTER } from '../sessions.tokens.js';
+import { SESSIONS_ADAPTER } from '../module/sessions.tokens.js';
 import { checkedOptions, SessionManager, type SessionManagerOptions } from './session-manager.js';
-import { type DocumentStore } from './state.store.js';
+import { type DocumentStore } from '../ledger/state.store.js';
 
 /** What `defineSessionManager` has made. */
 const definitions = new WeakSet<object>();

@@ -1,9 +1,9 @@
 import { assertId, assertName, mintId } from '../common/ids.js';
 import { type JsonObject, type JsonValue, toJson } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
-import { SessionConflictError } from '../session/session.errors.js';
+import { SessionConflictError } from '../ledger/session.errors.js';
 import { MAX_TTL_MS } from './state.inputs.js';
-import { type StateAccess, type StateAddress, type StateDocument, type DocumentStore } from './state.store.js';
+import { type StateAccess, type StateAddress, type StateDocument, type DocumentStore } from '../ledger/state.store.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
 
 /** What `defineSessionManager` takes (ORC-16). */

@@ -3,11 +3,11 @@ import { checkInput } from '../common/check-input.js';
 import { assertId } from '../common/ids.js';
 import { type JsonValue, toJson, toJsonObject } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type ConversationState } from './conversation-state.js';
 import { lazily } from '../common/nest-providers.js';
 import { type FlowState } from './flow-state.js';
-import { namespaceOf } from './module-namespace.js';
+import { namespaceOf } from '../ledger/module-namespace.js';
 import { resetAllSessions, resetSession, type StateClearance } from './reset-state.js';
 import {
   STATE_MODULES,
@@ -22,7 +22,7 @@ import { type Findings, StateOperations } from './state-operations.js';
 import { type StateData, type StateOperationResult, type StateStoreError } from './state-report.js';
 import { CompactStateRequest, DescribeStateRequest, ResetStateRequest } from './state-request.js';
 import { ConversationNotResetError, StateModuleDisabledError } from './state.errors.js';
-import { type StateCleared } from './state.store.js';
+import { type StateCleared } from '../ledger/state.store.js';
 import { type TaskStates } from './task-states.js';
 import { type ToolState } from './tool-state.js';
 

@@ -1,7 +1,7 @@
 import { isName } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
-import { type StateEntry, type StateQuery, type StateSelection, type StateStore } from './state.store.js';
+import { type StateEntry, type StateQuery, type StateSelection, type StateStore } from '../ledger/state.store.js';
 
 /** What was given as the place to go on from is none. HTTP 400. */
 export class InvalidCursorError extends InvalidInputError {

@@ -1,7 +1,7 @@
 import { mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
-import { namespaceOf } from './module-namespace.js';
-import { type StateChange, type StateName } from './state.store.js';
+import { namespaceOf } from '../ledger/module-namespace.js';
+import { type StateChange, type StateName } from '../ledger/state.store.js';
 import { statesAfter, type Task, type TaskState } from './task.js';
 
 /** Where tasks are kept, and nothing else may be. */

@@ -13,7 +13,7 @@ import {
   type StateEntry,
   type StateName,
   type StateStore,
-} from './state.store.js';
+} from '../ledger/state.store.js';
 import {
   applyTaskChange,
   type StoredTask,

@@ -2,9 +2,9 @@ import { checkInput } from '../common/check-input.js';
 import { mintId } from '../common/ids.js';
 import { assertWithin, isPlainObject, type JsonObject, type JsonValue, toJsonFields } from '../common/json.js';
 import { assertNotSet } from '../common/unset-keys.js';
-import { namespaceOf } from './module-namespace.js';
+import { namespaceOf } from '../ledger/module-namespace.js';
 import { ToolPatchOptions } from './state.inputs.js';
-import { type StateAppend, type StateChange, type StateName } from './state.store.js';
+import { type StateAppend, type StateChange, type StateName } from '../ledger/state.store.js';
 
 /** Where entries of tools are kept, and nothing else may be. */
 export const TOOLS_NAMESPACE = namespaceOf('tools');

@@ -5,7 +5,7 @@ import { InvalidInputError, TooLargeError } from '../common/sessions.error.js';
 import { addressOf, ModuleDocuments, type ModuleValue } from './module-documents.js';
 import { listDocuments, type StatePage } from './state-data.js';
 import { ToolEntryOptions, type ToolPatchOptions, ToolQuery, ToolSetOptions } from './state.inputs.js';
-import { type StateEntry, type StateName, type StateStore } from './state.store.js';
+import { type StateEntry, type StateName, type StateStore } from '../ledger/state.store.js';
 import {
   applyToolChange,
   mergedWith,

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { type Turn } from '../turn/turn.js';
+import { type Turn } from '../ledger/turn.js';
 
 const logger = new Logger('AgentSessions');
 

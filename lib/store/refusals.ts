@@ -1,4 +1,4 @@
-import { CheckpointConflictError } from '../checkpoint/checkpoint.errors.js';
+import { CheckpointConflictError } from '../ledger/checkpoint.errors.js';
 import { type SessionsError, TooLargeError } from '../common/sessions.error.js';
 import {
   SessionConflictError,
@@ -6,8 +6,8 @@ import {
   SessionStateError,
   SurfaceConflictError,
   SurfaceLimitError,
-} from '../session/session.errors.js';
-import { type SessionState } from '../session/session.js';
+} from '../ledger/session.errors.js';
+import { type SessionState } from '../ledger/session.js';
 import { StateResetError } from '../state/state.errors.js';
 import {
   IdempotencyConflictError,
@@ -17,8 +17,8 @@ import {
   TurnFencedError,
   TurnNotFoundError,
   TurnSettledError,
-} from '../turn/turn.errors.js';
-import { type Turn } from '../turn/turn.js';
+} from '../ledger/turn.errors.js';
+import { type Turn } from '../ledger/turn.js';
 import { iso } from './iso.js';
 
 /** The "no" of an operation that runs inside a server: the code of a typed error and what its constructor takes. */

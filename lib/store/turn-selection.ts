@@ -1,5 +1,5 @@
-import { isTerminal, type TurnStatus } from '../turn/turn.js';
-import { type TurnQuery } from '../turn/turn.store.js';
+import { isTerminal, type TurnStatus } from '../ledger/turn.js';
+import { type TurnQuery } from '../ledger/turn.store.js';
 
 /** A query for turns with its defaults, as every store reads it. */
 export interface TurnSelection {

@@ -1,8 +1,8 @@
 import { errorType } from '../common/error-trace.js';
 import { type TokenUsage } from '../common/token-usage.js';
 import { type AttemptOutcome } from '../turn/turn-attempt.js';
-import { type AcceptedTurn, type AcceptTurn, type ClaimedTurn } from '../turn/turn.store.js';
-import { attemptNumber, type Turn } from '../turn/turn.js';
+import { type AcceptedTurn, type AcceptTurn, type ClaimedTurn } from '../ledger/turn.store.js';
+import { attemptNumber, type Turn } from '../ledger/turn.js';
 import {
   AGENT,
   ATTEMPT_NUMBER,

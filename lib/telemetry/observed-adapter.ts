@@ -1,5 +1,5 @@
 import { errorType } from '../common/error-trace.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { ERROR_TYPE, STORE_OPERATION, STORE_SYSTEM } from './attributes.js';
 import { type Attributes, type Telemetry } from './telemetry.js';
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Deadline } from '../common/deadline.js';
 import { type LaneService } from '../turn/lane.service.js';
-import { type Lane, type LaneHead } from '../turn/lane.js';
+import { type Lane, type LaneHead } from '../ledger/lane.js';
 
 const PAGE = 500;
 /** Stuck lanes that are told at most: it takes a look at each. */

@@ -1,13 +1,13 @@
-import { type Message } from '../conversation/message.js';
+import { type Message } from '../ledger/message.js';
 import { type OrchestratorSubmitOptions } from '../orchestrator/orchestrator-handle.js';
-import { type Session } from '../session/session.js';
+import { type Session } from '../ledger/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
-import { TurnFailedError, TurnWaitTimeoutError } from '../turn/turn.errors.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { TurnFailedError, TurnWaitTimeoutError } from '../ledger/turn.errors.js';
 import { type TurnInputLike } from '../turn/turn.inputs.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { type TurnService } from '../turn/turn.service.js';
-import { type Turn } from '../turn/turn.js';
+import { type Turn } from '../ledger/turn.js';
 import { TurnNeedsTimeError } from './testing.errors.js';
 
 /** Real milliseconds after which a turn that has not settled is looked at: does it wait for the clock? */

@@ -1,9 +1,9 @@
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type OrchestratorRef, orchestratorName } from '../orchestrator/orchestrator.decorators.js';
 import { type OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
-import { SessionNotFoundError } from '../session/session.errors.js';
+import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';
-import { UnknownOrchestratorError } from '../turn/turn.errors.js';
+import { UnknownOrchestratorError } from '../ledger/turn.errors.js';
 import { Conversation, type ConversationHost } from './conversation.js';
 
 /** Whose conversation it is: what `SessionStore.create` takes for a new session, or the id of one that is there. */

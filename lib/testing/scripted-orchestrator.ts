@@ -13,7 +13,7 @@ import {
   type OrchestratorOptions,
 } from '../orchestrator/orchestrator.js';
 import { type TurnContext } from '../orchestrator/turn-context.js';
-import { type TurnInput } from '../turn/turn.js';
+import { type TurnInput } from '../ledger/turn.js';
 import { ScriptOverError } from './testing.errors.js';
 
 /**

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { setImmediate as nextTask } from 'node:timers/promises';
 import { InProcessQueue } from '../queue/in-process/in-process-queue.js';
 import { waitingSessions } from '../turn/running-turn.js';
-import { type TurnQueue, type LaneVisit } from '../turn/turn-queue.js';
+import { type TurnQueue, type LaneVisit } from '../ledger/turn-queue.js';
 
 /** Real milliseconds for which a visit is waited for: a handler that waits for the test itself must not stop the clock. */
 const PATIENCE_MS = 2000;

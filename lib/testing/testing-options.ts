@@ -4,7 +4,7 @@ import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type SessionsControllersOptions } from '../http/controllers/controllers.options.js';
 import { type OrchestratorRef } from '../orchestrator/orchestrator.decorators.js';
-import { type SessionsModuleOptions, type SessionsModuleStatics } from '../sessions.options.js';
+import { type SessionsModuleOptions, type SessionsModuleStatics } from '../module/sessions.options.js';
 import { type TurnsOptions } from '../turn/turn.options.js';
 import { memoryAdapter } from '../store/memory/memory-adapter.js';
 import { TestClock } from './test-clock.js';

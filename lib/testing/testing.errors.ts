@@ -1,5 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
-import { type Turn } from '../turn/turn.js';
+import { type Turn } from '../ledger/turn.js';
 
 /** The turn that a test waits for goes on only when the test's clock moves, or when it is signalled. */
 export class TurnNeedsTimeError extends SessionsError {

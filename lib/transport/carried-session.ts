@@ -1,6 +1,6 @@
 import { type ExecutionContext } from '@nestjs/common';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { type Session } from '../session/session.js';
+import { type Session } from '../ledger/session.js';
 import { handlerName } from './handler-name.js';
 import { transportOf } from './transport-of.js';
 

@@ -1,8 +1,8 @@
 import { createParamDecorator, type ExecutionContext, Injectable, type PipeTransform } from '@nestjs/common';
 import { assertId } from '../common/ids.js';
-import { TurnNotFoundError } from '../turn/turn.errors.js';
+import { TurnNotFoundError } from '../ledger/turn.errors.js';
 import { TurnService } from '../turn/turn.service.js';
-import { type Turn } from '../turn/turn.js';
+import { type Turn } from '../ledger/turn.js';
 import { requiredSession } from './carried-session.js';
 import { type IdSource, readSource } from './id-source.js';
 import { transportOf } from './transport-of.js';

@@ -1,6 +1,6 @@
 import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { type Session, type SessionState } from '../session/session.js';
+import { type Session, type SessionState } from '../ledger/session.js';
 import { sessionOf } from './carried-session.js';
 import { type IdSource } from './id-source.js';
 

@@ -1,7 +1,7 @@
 import { HttpStatus } from '@nestjs/common';
 import { isFaultCode, statusOfCode } from '../common/error-status.js';
 import { type SessionsError } from '../common/sessions.error.js';
-import { SessionStateError } from '../session/session.errors.js';
+import { SessionStateError } from '../ledger/session.errors.js';
 
 /** What a client gets for a domain error, whatever the transport (NST-15). */
 export interface SessionsErrorBody {

@@ -1,6 +1,6 @@
-import { TurnReentryError } from './turn.errors.js';
-import { type AwaitedTurn, type TurnHold, type TurnLedger } from './turn.store.js';
-import { isTerminal } from './turn.js';
+import { TurnReentryError } from '../ledger/turn.errors.js';
+import { type AwaitedTurn, type TurnHold, type TurnLedger } from '../ledger/turn.store.js';
+import { isTerminal } from '../ledger/turn.js';
 
 /** That the running turn of a session waits for another turn. */
 interface Edge {

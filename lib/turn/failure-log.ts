@@ -1,9 +1,9 @@
 import { type Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/log-id.js';
-import { workerOf } from './lane.js';
+import { workerOf } from '../ledger/lane.js';
 import { type RetrySettings } from './turn.settings.js';
-import { attemptNumber, type Turn } from './turn.js';
+import { attemptNumber, type Turn } from '../ledger/turn.js';
 
 /**
  * Says what a handler threw, in the process in which it was thrown: the turn's record keeps no stack. One entry for each attempt

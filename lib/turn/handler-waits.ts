@@ -1,7 +1,7 @@
 import { type AwaitedTurns } from './awaited-turns.js';
-import { type VisitSlot } from './turn-queue.js';
-import { TooManyWaitingParentsError } from './turn.errors.js';
-import { type AwaitedTurn } from './turn.store.js';
+import { type VisitSlot } from '../ledger/turn-queue.js';
+import { TooManyWaitingParentsError } from '../ledger/turn.errors.js';
+import { type AwaitedTurn } from '../ledger/turn.store.js';
 
 /** Limits the handlers of this process that wait for other turns: each of them is in memory, in addition to those that run. */
 export class WaitingParents {

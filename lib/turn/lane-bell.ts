@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { Deadline, DeadlineError } from '../common/deadline.js';
 import { traceOf } from '../common/error-trace.js';
-import { type TurnQueue } from './turn-queue.js';
+import { type TurnQueue } from '../ledger/turn-queue.js';
 
 /** How long a caller waits for a queue that does not answer. */
 const PATIENCE_MS = 1000;

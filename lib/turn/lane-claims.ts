@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type FailureLog } from './failure-log.js';
 import { SuspectSlot } from './suspect-slot.js';
-import { type VisitSlot } from './turn-queue.js';
+import { type VisitSlot } from '../ledger/turn-queue.js';
 import { type TurnRuntime } from './turn-runtime.js';
-import { type ClaimedTurn, type ClaimNotice, type ClaimRequest } from './turn.store.js';
-import { SUSPECT_FROM_LOST } from './turn.js';
+import { type ClaimedTurn, type ClaimNotice, type ClaimRequest } from '../ledger/turn.store.js';
+import { SUSPECT_FROM_LOST } from '../ledger/turn.js';
 
 export interface SentClaim {
   readonly request: ClaimRequest;

@@ -3,9 +3,9 @@ import { checkInput } from '../common/check-input.js';
 import { assertId } from '../common/ids.js';
 import { isFields } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
-import { SessionNotFoundError } from '../session/session.errors.js';
+import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
-import { type Lane, type LaneMode, type LanePage } from './lane.js';
+import { type Lane, type LaneMode, type LanePage } from '../ledger/lane.js';
 import { type RecoveryCounts } from './turn-recovery.js';
 import { type TurnRuntime } from './turn-runtime.js';
 

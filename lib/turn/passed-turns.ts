@@ -1,4 +1,4 @@
-import { type ClaimedTurn } from './turn.store.js';
+import { type ClaimedTurn } from '../ledger/turn.store.js';
 
 const REMEMBERED = 10_000;
 

@@ -1,4 +1,4 @@
-import { type TurnEvent } from './turn-event.js';
+import { type TurnEvent } from '../ledger/turn-event.js';
 
 type Listener = (events: readonly TurnEvent[]) => void;
 

@@ -6,16 +6,16 @@ import { hashed } from '../common/log-id.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { StateResetError } from '../state/state.errors.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
-import { withoutWritesTo } from './written-namespaces.js';
+import { withoutWritesTo } from '../ledger/written-namespaces.js';
 import { toErrorRecord } from './turn-error-record.js';
 import { HandedPromises } from './handed-promises.js';
 import { type HandlerWaits } from './handler-waits.js';
-import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from './turn.errors.js';
-import { ATTEMPT, type NewTurnEvent } from './turn-event.js';
+import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from '../ledger/turn.errors.js';
+import { ATTEMPT, type NewTurnEvent } from '../ledger/turn-event.js';
 import { TurnEventWriter } from './turn-event-writer.js';
 import { type AttemptAccount, Parked, type TurnControl, type TurnMeter } from './turn-runner.js';
-import { type StoredStep } from './turn-step.js';
-import { type TurnSpending } from './turn-usage.js';
+import { type StoredStep } from '../ledger/turn-step.js';
+import { type TurnSpending } from '../ledger/turn-usage.js';
 import { type TurnSettings } from './turn.settings.js';
 import { TurnStoppedError } from './turn-stopped.error.js';
 import { type TurnRuntime } from './turn-runtime.js';
@@ -25,11 +25,11 @@ import {
   type SettledTurn,
   type TurnSettlement,
   type TurnWait,
-} from './turn.store.js';
-import { attemptNumber, type CancelMode, type Turn, type TurnErrorRecord } from './turn.js';
+} from '../ledger/turn.store.js';
+import { attemptNumber, type CancelMode, type Turn, type TurnErrorRecord } from '../ledger/turn.js';
 import { type RunningTurn, runningTurn } from './running-turn.js';
 import { compareVersions } from './compare-versions.js';
-import { interruptedMessages } from './user-message.js';
+import { interruptedMessages } from '../ledger/user-message.js';
 import { backoffMs, isPermanent, longestBackoffMs } from './turn-retry.js';
 
 const logger = new Logger('TurnAttempt');

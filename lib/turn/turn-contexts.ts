@@ -1,6 +1,6 @@
 import { outsideRequests } from '../common/outside-requests.js';
-import { isTerminal, type Turn } from './turn.js';
-import { type TurnHints, type TurnLedger } from './turn.store.js';
+import { isTerminal, type Turn } from '../ledger/turn.js';
+import { type TurnHints, type TurnLedger } from '../ledger/turn.store.js';
 
 const KEEP_AT_MOST = 10_000;
 /** Between looks at turns of whose end no hint told. */

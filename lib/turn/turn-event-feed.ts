@@ -4,13 +4,13 @@ import { deepFreeze, type JsonObject } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
 import { type OutsideRequests, outsideRequests } from '../common/outside-requests.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
-import { SETTLED, type TurnEvent } from './turn-event.js';
-import { type TurnEventLog } from './turn-event-log.js';
+import { SETTLED, type TurnEvent } from '../ledger/turn-event.js';
+import { type TurnEventLog } from '../ledger/turn-event-log.js';
 import { messageOf } from './turn-event-message.js';
 import { type FailureReader, toTurnEnd } from './turn-result.js';
-import { TurnNotFoundError } from './turn.errors.js';
-import { type TurnLedger } from './turn.store.js';
-import { isTerminal, type Turn, type TurnStatus } from './turn.js';
+import { TurnNotFoundError } from '../ledger/turn.errors.js';
+import { type TurnLedger } from '../ledger/turn.store.js';
+import { isTerminal, type Turn, type TurnStatus } from '../ledger/turn.js';
 
 /** Between looks for what another process stores, and while the turn waits for somebody. */
 const POLL_MS = 100;

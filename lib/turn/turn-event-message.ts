@@ -1,4 +1,4 @@
-import { type TurnEvent, type TurnEventMessage } from './turn-event.js';
+import { type TurnEvent, type TurnEventMessage } from '../ledger/turn-event.js';
 
 /** Readers of one event share its message, and its data is put into text once. */
 const messages = new WeakMap<TurnEvent, TurnEventMessage>();

@@ -1,5 +1,5 @@
 import { setImmediate as nextTask } from 'node:timers/promises';
-import { type TurnEventMessage } from './turn-event.js';
+import { type TurnEventMessage } from '../ledger/turn-event.js';
 
 /** Characters that are sent before the connection gets the time to write them. */
 const BURST = 65_536;

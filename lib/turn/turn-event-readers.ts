@@ -7,13 +7,13 @@ import { outsideRequests } from '../common/outside-requests.js';
 import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type StoredEvents } from './stored-events.js';
-import { type TurnEvent, type TurnEventMessage } from './turn-event.js';
+import { type TurnEvent, type TurnEventMessage } from '../ledger/turn-event.js';
 import { type EventPlace, PAGE, TurnEventFeed } from './turn-event-feed.js';
 import { messageOf } from './turn-event-message.js';
 import { type EventResponse, TurnEventPace } from './turn-event-pace.js';
-import { TurnEventsEndedError, TurnNotFoundError } from './turn.errors.js';
-import { type TurnHints } from './turn.store.js';
-import { isTerminal } from './turn.js';
+import { TurnEventsEndedError, TurnNotFoundError } from '../ledger/turn.errors.js';
+import { type TurnHints } from '../ledger/turn.store.js';
+import { isTerminal } from '../ledger/turn.js';
 
 /** A proxy between us and the client may close what is silent for longer. */
 const HEARTBEAT_MS = 15_000;

@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/log-id.js';
-import { type NewTurnEvent } from './turn-event.js';
-import { TurnFencedError } from './turn.errors.js';
+import { type NewTurnEvent } from '../ledger/turn-event.js';
+import { TurnFencedError } from '../ledger/turn.errors.js';
 
 /** Bytes that may wait to be stored before `emit` lets its caller wait. */
 const HIGH_WATER_BYTES = 1_048_576;

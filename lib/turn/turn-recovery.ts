@@ -1,4 +1,4 @@
-import { type Turn } from './turn.js';
+import { type Turn } from '../ledger/turn.js';
 
 const REMEMBERED = 10_000;
 

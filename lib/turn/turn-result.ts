@@ -1,8 +1,8 @@
 import { type JsonValue } from '../common/json.js';
 import { type SessionsError } from '../common/sessions.error.js';
 import { type TokenUsage, tokensOf } from '../common/token-usage.js';
-import { TurnCancelledError, TurnFailedError, TurnSupersededError } from './turn.errors.js';
-import { type TerminalTurnStatus, type Turn } from './turn.js';
+import { TurnCancelledError, TurnFailedError, TurnSupersededError } from '../ledger/turn.errors.js';
+import { type TerminalTurnStatus, type Turn } from '../ledger/turn.js';
 
 /** What the caller of a turn gets: plain JSON without internals, fit to be an HTTP response as it is. */
 export interface TurnResult {

@@ -1,12 +1,12 @@
 import { type SessionsError } from '../common/sessions.error.js';
 import { type JsonObject } from '../common/json.js';
-import { type NewMessage } from '../conversation/conversation.store.js';
+import { type NewMessage } from '../ledger/conversation.store.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
-import { type NewTurnEvent } from './turn-event.js';
-import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from './turn.store.js';
-import { type StoredStep } from './turn-step.js';
-import { type TurnSpending } from './turn-usage.js';
-import { type Turn } from './turn.js';
+import { type NewTurnEvent } from '../ledger/turn-event.js';
+import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from '../ledger/turn.store.js';
+import { type StoredStep } from '../ledger/turn-step.js';
+import { type TurnSpending } from '../ledger/turn-usage.js';
+import { type Turn } from '../ledger/turn.js';
 
 /** An orchestrator that this process can run turns for. */
 export interface RunnableOrchestrator {

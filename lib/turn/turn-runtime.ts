@@ -4,12 +4,12 @@ import { type LaneBell } from './lane-bell.js';
 import { type PassedTurns } from './passed-turns.js';
 import { type StoredEvents } from './stored-events.js';
 import { type TurnContexts } from './turn-contexts.js';
-import { type TurnEventLog } from './turn-event-log.js';
-import { type TurnQueue } from './turn-queue.js';
+import { type TurnEventLog } from '../ledger/turn-event-log.js';
+import { type TurnQueue } from '../ledger/turn-queue.js';
 import { type TurnRecovery } from './turn-recovery.js';
 import { type TurnRunner } from './turn-runner.js';
 import { type TurnSettings } from './turn.settings.js';
-import { type TurnHints, type TurnLedger } from './turn.store.js';
+import { type TurnHints, type TurnLedger } from '../ledger/turn.store.js';
 
 /** What those who submit and those who run turns have in common. */
 export abstract class TurnRuntime {

@@ -1,6 +1,6 @@
-import { type TurnEvent } from './turn-event.js';
+import { type TurnEvent } from '../ledger/turn-event.js';
 import { type TurnResult } from './turn-result.js';
-import { type Turn } from './turn.js';
+import { type Turn } from '../ledger/turn.js';
 
 /**
  * One turn while it runs (BOT-01): iterate over its events, `settled` is the last one, and await its `result`; both, one of

@@ -1,7 +1,7 @@
 import { outsideRequests } from '../common/outside-requests.js';
-import { ShuttingDownError, TurnNotFoundError } from './turn.errors.js';
-import { type TurnHints, type TurnLedger } from './turn.store.js';
-import { isTerminal, type Turn } from './turn.js';
+import { ShuttingDownError, TurnNotFoundError } from '../ledger/turn.errors.js';
+import { type TurnHints, type TurnLedger } from '../ledger/turn.store.js';
+import { isTerminal, type Turn } from '../ledger/turn.js';
 
 interface Waiting {
   readonly sessionId: string;

@@ -10,10 +10,10 @@ import { FailureLog } from './failure-log.js';
 import { LaneClaims, type SentClaim } from './lane-claims.js';
 import { RunningAttempts } from './running-attempts.js';
 import { type AttemptOutcome, keepEveryMs, TurnAttempt } from './turn-attempt.js';
-import { type VisitSlot } from './turn-queue.js';
+import { type VisitSlot } from '../ledger/turn-queue.js';
 import { type TurnRuntime } from './turn-runtime.js';
-import { type ClaimedTurn, type ClaimRequest, type SettledTurn } from './turn.store.js';
-import { type Turn } from './turn.js';
+import { type ClaimedTurn, type ClaimRequest, type SettledTurn } from '../ledger/turn.store.js';
+import { type Turn } from '../ledger/turn.js';
 
 /** A visit ends after this long even when fewer turns than `maxTurnsPerVisit` ran. */
 const MAX_VISIT_MS = 100;

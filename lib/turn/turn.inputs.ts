@@ -12,9 +12,16 @@ import {
 } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { toHistory } from '../conversation/message-draft.js';
-import { type MessageDraft } from '../conversation/message.js';
+import { type MessageDraft } from '../ledger/message.js';
 import { type TurnListener } from './turn-contexts.js';
-import { TURN_STATUSES, type TurnInput, type TurnRequest, type TurnStatus, WHEN_BUSY, type WhenBusy } from './turn.js';
+import {
+  TURN_STATUSES,
+  type TurnInput,
+  type TurnRequest,
+  type TurnStatus,
+  WHEN_BUSY,
+  type WhenBusy,
+} from '../ledger/turn.js';
 
 /** A status, or a list of them. */
 export const MustBeStatuses = (): PropertyDecorator =>

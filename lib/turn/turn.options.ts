@@ -1,8 +1,8 @@
 import { Allow } from 'class-validator';
 import { isIntegerWithin, Must, MustBeInteger, Optional } from '../common/check-input.js';
 import { MAX_SECONDS } from '../common/seconds.js';
-import { isTurnQueue, type TurnQueue } from './turn-queue.js';
-import { WHEN_BUSY, type WhenBusy } from './turn.js';
+import { isTurnQueue, type TurnQueue } from '../ledger/turn-queue.js';
+import { WHEN_BUSY, type WhenBusy } from '../ledger/turn.js';
 
 /** As long as a timer of Node can wait. */
 const MAX_MS = 2_147_483_647;

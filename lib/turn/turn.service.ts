@@ -4,7 +4,7 @@ import { assertId, assertName } from '../common/ids.js';
 import { stringifyWithin, toJson, toJsonFields } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { sha256 } from '../common/sha-256.js';
-import { SessionNotFoundError, SessionStateError } from '../session/session.errors.js';
+import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { observeSubmit } from '../telemetry/observe-turn.js';
 import { type Awaits } from './handler-waits.js';
 import { LaneService } from './lane.service.js';
@@ -15,7 +15,7 @@ import {
   TurnReentryError,
   TurnWaitTimeoutError,
   UnknownOrchestratorError,
-} from './turn.errors.js';
+} from '../ledger/turn.errors.js';
 import {
   ExecuteOptions,
   SubmitOptions,
@@ -25,13 +25,13 @@ import {
   toTurnRequest,
   WaitOptions,
 } from './turn.inputs.js';
-import { type TurnEvent, type TurnEventMessage, toOffset } from './turn-event.js';
+import { type TurnEvent, type TurnEventMessage, toOffset } from '../ledger/turn-event.js';
 import { type EventResponse } from './turn-event-pace.js';
 import { type EventSources, TurnEventReaders } from './turn-event-readers.js';
 import { type FailureReader, toTurnResult, type TurnResult } from './turn-result.js';
 import { type TurnRuntime } from './turn-runtime.js';
-import { type AcceptedTurn, type AcceptTurn } from './turn.store.js';
-import { isTerminal, TURN_STATUSES, type Turn, type TurnCommand, type TurnInput } from './turn.js';
+import { type AcceptedTurn, type AcceptTurn } from '../ledger/turn.store.js';
+import { isTerminal, TURN_STATUSES, type Turn, type TurnCommand, type TurnInput } from '../ledger/turn.js';
 import { TurnStream } from './turn-stream.js';
 import { TurnWaiter } from './turn-waiter.js';
 import { type ReadyVisit, type TurnWorker } from './turn-worker.service.js';

@@ -1,7 +1,7 @@
 import { checkOptions } from '../common/check-options.js';
 import { type IdGenerator } from '../common/ids.js';
 import { BackoffOptions, RetryOptions, TurnEventsOptions, type TurnsOptions } from './turn.options.js';
-import { type WhenBusy } from './turn.js';
+import { type WhenBusy } from '../ledger/turn.js';
 
 export interface RetrySettings {
   /** Failures of the handler that end a turn; lost attempts and releases do not count. */

@@ -12,7 +12,7 @@ import {
   TurnEventsOptions,
   TurnsOptions,
 } from 'nestjs-agent-sessions';
-import { resolveOptions } from '../../lib/sessions.settings.js';
+import { resolveOptions } from '../../lib/module/sessions.settings.js';
 import { readPage } from './pages.js';
 
 type Tree = { readonly [name: string]: unknown };

@@ -8,7 +8,7 @@ import { type OrchestrationEntry } from '../../lib/orchestration/orchestration-e
 import { NO_PROGRESS, type OrchestrationProgress } from '../../lib/orchestration/orchestration-state.js';
 import { messageFacts } from '../../lib/orchestration/step-conditions.js';
 import { foldedBy } from '../../lib/state/module-document.js';
-import { type StateDocument } from '../../lib/state/state.store.js';
+import { type StateDocument } from '../../lib/ledger/state.store.js';
 import { randomPlan, randomUse } from './random-plans.js';
 
 const AT = '2026-11-21T08:00:00.000Z';

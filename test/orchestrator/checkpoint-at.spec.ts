@@ -6,7 +6,7 @@ import {
   memoryAdapter,
   SessionStore,
 } from 'nestjs-agent-sessions';
-import { checkpointAt, turnsAfter } from '../../lib/checkpoint/checkpoint-at.js';
+import { checkpointAt, turnsAfter } from '../../lib/ledger/checkpoint-at.js';
 import { rejection } from '../support/running-application.js';
 import { collect } from '../support/session-state.js';
 

@@ -1,4 +1,4 @@
-import { type Session } from '../../session/session.js';
+import { type Session } from '../../ledger/session.js';
 
 /** What its owner sees of a session. The metadata is all of it: keep nothing there that its owner must not see. */
 export type SessionView = Pick<

@@ -1,7 +1,7 @@
 import { Delete, Get, Header, HttpCode, Inject, Patch, Post, Req, type Type, UseGuards } from '@nestjs/common';
 import { InvalidInputError } from '../../common/sessions.error.js';
 import { isChildSession } from '../../orchestrator/child-session.js';
-import { SESSION_STATES, type Session } from '../../session/session.js';
+import { SESSION_STATES, type Session } from '../../ledger/session.js';
 import { SessionStore } from '../../session/session-store.service.js';
 import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
 import { GuardedController } from '../controllers/guarded-controller.js';

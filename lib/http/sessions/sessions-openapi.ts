@@ -1,4 +1,4 @@
-import { SESSION_STATES } from '../../session/session.js';
+import { SESSION_STATES } from '../../ledger/session.js';
 import {
   anything,
   body,

@@ -4,7 +4,7 @@ import { isId } from '../../common/ids.js';
 import { isFields } from '../../common/json.js';
 import { MustBeKeys } from '../../common/unset-keys.js';
 import { MustBeStates } from '../../session/session.inputs.js';
-import { type SessionState } from '../../session/session.js';
+import { type SessionState } from '../../ledger/session.js';
 
 const MAX_PAGE = 200;
 

@@ -5,7 +5,7 @@ import { mintId } from '../../common/ids.js';
 import { type JsonObject, type JsonValue, toJsonObject } from '../../common/json.js';
 import { sha256 } from '../../common/sha-256.js';
 import { type StateOperationResult } from '../../state/state-report.js';
-import { type DocumentStore, type StateAddress } from '../../state/state.store.js';
+import { type DocumentStore, type StateAddress } from '../../ledger/state.store.js';
 import { type Principal } from '../../transport/principal.js';
 import { RequestInProgressError, RequestKeyConflictError } from './state-http.errors.js';
 

@@ -1,6 +1,6 @@
 import { shown } from '../../common/check-options.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
-import { type Session } from '../../session/session.js';
+import { type Session } from '../../ledger/session.js';
 import { type StateOperation } from '../../state/state-report.js';
 import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
 import { isTexts, ownsSession, type Principal } from '../../transport/principal.js';

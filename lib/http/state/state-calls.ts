@@ -1,5 +1,5 @@
 import { toJson } from '../../common/json.js';
-import { SessionNotFoundError } from '../../session/session.errors.js';
+import { SessionNotFoundError } from '../../ledger/session.errors.js';
 import { type SessionStore } from '../../session/session-store.service.js';
 import { type SessionStateService } from '../../state/session-state.service.js';
 import { type StateOperation, type StateOperationResult } from '../../state/state-report.js';

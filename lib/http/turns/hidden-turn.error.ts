@@ -1,5 +1,5 @@
 import { SessionsError } from '../../common/sessions.error.js';
-import { type IdempotencyConflictError, type SessionBusyError } from '../../turn/turn.errors.js';
+import { type IdempotencyConflictError, type SessionBusyError } from '../../ledger/turn.errors.js';
 
 type Told = SessionBusyError | IdempotencyConflictError;
 

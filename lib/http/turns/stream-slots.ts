@@ -1,5 +1,5 @@
 import { type ServerResponse } from 'node:http';
-import { type Session } from '../../session/session.js';
+import { type Session } from '../../ledger/session.js';
 import { TooManyStreamsError } from '../http.errors.js';
 
 /** Limits the streams that a principal has open in this process (FIX-50). */

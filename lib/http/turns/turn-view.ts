@@ -1,5 +1,5 @@
 import { type FailureReader, toTurnEnd, type TurnEnd } from '../../turn/turn-result.js';
-import { isTerminal, type Turn } from '../../turn/turn.js';
+import { isTerminal, type Turn } from '../../ledger/turn.js';
 
 /** What the user sees of a turn: once it is over, what its `settled` event says as well. */
 export interface TurnView

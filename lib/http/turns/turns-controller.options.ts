@@ -1,7 +1,7 @@
 import { Must, MustBeInteger, Optional } from '../../common/check-input.js';
 import { isName } from '../../common/ids.js';
 import { type OrchestratorRef } from '../../orchestrator/orchestrator.decorators.js';
-import { WHEN_BUSY, type WhenBusy } from '../../turn/turn.js';
+import { WHEN_BUSY, type WhenBusy } from '../../ledger/turn.js';
 import { ControllerOptions } from '../controllers/controller.options.js';
 
 /** The turns of the principal's own sessions over HTTP, see docs/controllers.md. Default path `turns`. */

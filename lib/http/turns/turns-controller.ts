@@ -1,8 +1,8 @@
 import { ServerResponse } from 'node:http';
 import { Get, Header, HttpCode, Inject, Post, Req, Res, Sse, type Type } from '@nestjs/common';
 import { EMPTY, type Observable } from 'rxjs';
-import { type Session } from '../../session/session.js';
-import { type TurnEventMessage } from '../../turn/turn-event.js';
+import { type Session } from '../../ledger/session.js';
+import { type TurnEventMessage } from '../../ledger/turn-event.js';
 import { type ControllerOptions } from '../controllers/controller.options.js';
 import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
 import { GuardedController } from '../controllers/guarded-controller.js';

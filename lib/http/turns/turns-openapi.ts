@@ -1,4 +1,4 @@
-import { TURN_STATUSES, WHEN_BUSY } from '../../turn/turn.js';
+import { TURN_STATUSES, WHEN_BUSY } from '../../ledger/turn.js';
 import {
   anything,
   body,

@@ -1,7 +1,7 @@
 import { Allow } from 'class-validator';
 import { MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
 import { MustBeStatuses, MustBeWhenBusy } from '../../turn/turn.inputs.js';
-import { type TurnInput, type TurnStatus, type WhenBusy } from '../../turn/turn.js';
+import { type TurnInput, type TurnStatus, type WhenBusy } from '../../ledger/turn.js';
 
 const MAX_PAGE = 200;
 

@@ -9,7 +9,7 @@ import { assertKnownKeys } from '../../common/known-keys.js';
 import { assertUrlIsSet, serverPlace } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
-import { type FindProvider, type TurnQueue, type LaneVisit, type VisitPlace } from '../../turn/turn-queue.js';
+import { type FindProvider, type TurnQueue, type LaneVisit, type VisitPlace } from '../../ledger/turn-queue.js';
 import { LaneVisits } from '../lane-visits.js';
 import { VisitRoom } from '../visit-room.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';

@@ -1,4 +1,4 @@
-import { type TurnQueue, type LaneVisit, type VisitPlace } from '../../turn/turn-queue.js';
+import { type TurnQueue, type LaneVisit, type VisitPlace } from '../../ledger/turn-queue.js';
 import { LaneVisits } from '../lane-visits.js';
 import { VisitRoom } from '../visit-room.js';
 

@@ -1,4 +1,4 @@
-import { type TurnQueue } from '../../turn/turn-queue.js';
+import { type TurnQueue } from '../../ledger/turn-queue.js';
 
 /**
  * Rings nobody: for a process that leaves turns to others and has no queue in common with them. Their reconcilers find the

@@ -1,7 +1,7 @@
-import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
-import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../../turn/turn.errors.js';
-import { type AcceptedTurn, type AcceptTurn } from '../../turn/turn.store.js';
-import { type CancelMode, type WhenBusy } from '../../turn/turn.js';
+import { SessionNotFoundError, SessionStateError } from '../../ledger/session.errors.js';
+import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../../ledger/turn.errors.js';
+import { type AcceptedTurn, type AcceptTurn } from '../../ledger/turn.store.js';
+import { type CancelMode, type WhenBusy } from '../../ledger/turn.js';
 import { claimHead, repeatClaim } from './claim-turn.js';
 import { assertNotErased, endTurn, hasBegun, isLapsed, makeLane, restLane } from './lane.js';
 import { assertTakesTurns } from './lane-control.js';

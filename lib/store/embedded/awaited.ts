@@ -1,4 +1,4 @@
-import { type AwaitedTurn, type TurnHold } from '../../turn/turn.store.js';
+import { type AwaitedTurn, type TurnHold } from '../../ledger/turn.store.js';
 import { type LaneRow } from './rows.js';
 
 interface Awaited {

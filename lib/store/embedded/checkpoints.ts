@@ -1,6 +1,6 @@
-import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
-import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../checkpoint/checkpoint.store.js';
-import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
+import { CheckpointConflictError } from '../../ledger/checkpoint.errors.js';
+import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../ledger/checkpoint.store.js';
+import { type Checkpoint, type NewCheckpoint } from '../../ledger/checkpoint.js';
 import { assertNotErased } from './lane.js';
 import { extrasOf, toCheckpoint } from './row-mapping.js';
 import { type CheckpointRow } from './rows.js';

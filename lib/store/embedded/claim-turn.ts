@@ -1,6 +1,6 @@
-import { type ClaimedTurn, type ClaimNotice, type ClaimRequest } from '../../turn/turn.store.js';
-import { SUSPECT_FROM_LOST } from '../../turn/turn.js';
-import { type WaitResult } from '../../turn/turn-step.js';
+import { type ClaimedTurn, type ClaimNotice, type ClaimRequest } from '../../ledger/turn.store.js';
+import { SUSPECT_FROM_LOST } from '../../ledger/turn.js';
+import { type WaitResult } from '../../ledger/turn-step.js';
 import { readWindow } from './conversations.js';
 import { expectDocuments, readDocuments } from './documents.js';
 import { epochsOf } from './epochs.js';

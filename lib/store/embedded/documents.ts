@@ -6,7 +6,7 @@ import {
   type StateChange,
   type StateDocument,
   type StateName,
-} from '../../state/state.store.js';
+} from '../../ledger/state.store.js';
 import { iso } from '../iso.js';
 import { toDocument } from './row-mapping.js';
 import { type DocumentRow } from './rows.js';

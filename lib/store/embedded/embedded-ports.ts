@@ -1,4 +1,4 @@
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { EmbeddedCheckpoints } from './checkpoints.js';
 import { EmbeddedConversations } from './conversations.js';
 import { EmbeddedLeases } from './leases.js';

@@ -1,6 +1,6 @@
-import { SessionNotFoundError } from '../../session/session.errors.js';
-import { LaneDrainingError } from '../../turn/turn.errors.js';
-import { type LaneControl } from '../../turn/turn.store.js';
+import { SessionNotFoundError } from '../../ledger/session.errors.js';
+import { LaneDrainingError } from '../../ledger/turn.errors.js';
+import { type LaneControl } from '../../ledger/turn.store.js';
 import { ALL_LANES, assertNotErased, isLapsed, makeLane, modeOfAll, restLane } from './lane.js';
 import { type LaneRow } from './rows.js';
 import { type Transaction } from './tables.js';

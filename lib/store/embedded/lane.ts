@@ -1,9 +1,9 @@
-import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
-import { type StateOwnership } from '../../state/state.store.js';
-import { TurnFencedError } from '../../turn/turn.errors.js';
-import { type LaneMode } from '../../turn/lane.js';
-import { type TurnHold } from '../../turn/turn.store.js';
-import { type SettledTurnStatus } from '../../turn/turn.js';
+import { SessionNotFoundError, SessionStateError } from '../../ledger/session.errors.js';
+import { type StateOwnership } from '../../ledger/state.store.js';
+import { TurnFencedError } from '../../ledger/turn.errors.js';
+import { type LaneMode } from '../../ledger/lane.js';
+import { type TurnHold } from '../../ledger/turn.store.js';
+import { type SettledTurnStatus } from '../../ledger/turn.js';
 import { type LaneRow, type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 

@@ -1,4 +1,4 @@
-import { type Lease, type LeaseStore } from '../../maintenance/lease.store.js';
+import { type Lease, type LeaseStore } from '../../ledger/lease.store.js';
 import { type EmbeddedDatabase, type Transaction } from './tables.js';
 
 /** Leases of an embedded store. */

@@ -1,4 +1,4 @@
-import { type StateCleared, type StateReset } from '../../state/state.store.js';
+import { type StateCleared, type StateReset } from '../../ledger/state.store.js';
 import { liveDocument, putDocument } from './documents.js';
 import { beginEpoch } from './epochs.js';
 import { type Transaction } from './tables.js';

@@ -1,15 +1,15 @@
-import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
+import { type Checkpoint, type NewCheckpoint } from '../../ledger/checkpoint.js';
 import { isPlainObject, type JsonObject, type JsonValue } from '../../common/json.js';
 import { type Mutable } from '../../common/mutable.js';
-import { type NewMessage } from '../../conversation/conversation.store.js';
-import { type Message, type MessageDraft } from '../../conversation/message.js';
-import { type Session, SESSION_STATES } from '../../session/session.js';
-import { type StateAddress, type StateBatch, type StateDocument } from '../../state/state.store.js';
-import { type Lane, workerOf } from '../../turn/lane.js';
-import { type StoredSignal } from '../../turn/turn.store.js';
-import { stepKeyOf, type StoredStep } from '../../turn/turn-step.js';
-import { type SpentTokens } from '../../turn/turn-usage.js';
-import { type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../turn/turn.js';
+import { type NewMessage } from '../../ledger/conversation.store.js';
+import { type Message, type MessageDraft } from '../../ledger/message.js';
+import { type Session, SESSION_STATES } from '../../ledger/session.js';
+import { type StateAddress, type StateBatch, type StateDocument } from '../../ledger/state.store.js';
+import { type Lane, workerOf } from '../../ledger/lane.js';
+import { type StoredSignal } from '../../ledger/turn.store.js';
+import { stepKeyOf, type StoredStep } from '../../ledger/turn-step.js';
+import { type SpentTokens } from '../../ledger/turn-usage.js';
+import { type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../ledger/turn.js';
 import { assertField, readRecord, recordReader } from '../corrupt-records.js';
 import { iso } from '../iso.js';
 import {

@@ -1,7 +1,7 @@
-import { type MessageRole } from '../../conversation/message.js';
-import { type SessionState } from '../../session/session.js';
-import { type LaneMode } from '../../turn/lane.js';
-import { type CancelMode, type TurnStatus } from '../../turn/turn.js';
+import { type MessageRole } from '../../ledger/message.js';
+import { type SessionState } from '../../ledger/session.js';
+import { type LaneMode } from '../../ledger/lane.js';
+import { type CancelMode, type TurnStatus } from '../../ledger/turn.js';
 
 /**
  * What the embedded stores keep, one flat row each: times are milliseconds of the store's clock, and JSON is text, so

@@ -1,6 +1,6 @@
 import { type JsonObject } from '../../common/json.js';
-import { decodeCursor } from '../../session/session.cursor.js';
-import { SessionConflictError, SessionNotFoundError } from '../../session/session.errors.js';
+import { decodeCursor } from '../../ledger/session.cursor.js';
+import { SessionConflictError, SessionNotFoundError } from '../../ledger/session.errors.js';
 import {
   LIVE_STATES,
   type NewSession,
@@ -9,7 +9,7 @@ import {
   type SessionLifetime,
   type SurfaceChange,
   type SurfaceRules,
-} from '../../session/session.js';
+} from '../../ledger/session.js';
 import { type SessionQuery } from '../../session/session.inputs.js';
 import {
   assertSurfaceFree,
@@ -23,8 +23,8 @@ import {
   withMetadata,
   withoutSurface,
   withSurface,
-} from '../../session/session.lifecycle.js';
-import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../session/session.store.js';
+} from '../../ledger/session.lifecycle.js';
+import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledger/session.store.js';
 import { cancelOpenTurns } from './lane.js';
 import { readableList, readableRecords, readAll } from '../corrupt-records.js';
 import { iso } from '../iso.js';

@@ -1,16 +1,16 @@
-import { type SessionChange } from '../../session/session.js';
-import { asSwept, touched } from '../../session/session.lifecycle.js';
+import { type SessionChange } from '../../ledger/session.js';
+import { asSwept, touched } from '../../ledger/session.lifecycle.js';
 import { StateResetError } from '../../state/state.errors.js';
-import { writtenNamespaces } from '../../turn/written-namespaces.js';
+import { writtenNamespaces } from '../../ledger/written-namespaces.js';
 import {
   type ClaimRequest,
   type SettledTurn,
   type TurnFailure,
   type TurnHold,
   type TurnSettlement,
-} from '../../turn/turn.store.js';
-import { type Turn } from '../../turn/turn.js';
-import { type TurnSpending } from '../../turn/turn-usage.js';
+} from '../../ledger/turn.store.js';
+import { type Turn } from '../../ledger/turn.js';
+import { type TurnSpending } from '../../ledger/turn-usage.js';
 import { appendCheckpoint } from './checkpoints.js';
 import { claimTurn } from './claim-turn.js';
 import { appendMessages } from './conversations.js';

@@ -1,4 +1,4 @@
-import { type TurnSpending } from '../../turn/turn-usage.js';
+import { type TurnSpending } from '../../ledger/turn-usage.js';
 import { applyStateChanges } from './documents.js';
 import { resetSince } from './epochs.js';
 import { type LaneRow, type TurnRow } from './rows.js';

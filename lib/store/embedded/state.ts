@@ -11,7 +11,7 @@ import {
   type StateSelection,
   type StateStore,
   type StateWriteOptions,
-} from '../../state/state.store.js';
+} from '../../ledger/state.store.js';
 import { accessed, appendToDocument, liveDocument, putDocument } from './documents.js';
 import { assertMayWrite } from './lane.js';
 import { readableList, readAll } from '../corrupt-records.js';

@@ -1,5 +1,5 @@
 import { type JsonValue } from '../../common/json.js';
-import { stepIdOf, type StepKey, stepText, type StoredStep, type WaitResult } from '../../turn/turn-step.js';
+import { stepIdOf, type StepKey, stepText, type StoredStep, type WaitResult } from '../../ledger/turn-step.js';
 import { type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 

@@ -1,8 +1,8 @@
 import { CONVERSATION_NAMESPACE } from '../../conversation/conversation-head.js';
-import { type TurnHold } from '../../turn/turn.store.js';
-import { type CancelMode } from '../../turn/turn.js';
-import { type TurnSpending } from '../../turn/turn-usage.js';
-import { interruptedMessages } from '../../turn/user-message.js';
+import { type TurnHold } from '../../ledger/turn.store.js';
+import { type CancelMode } from '../../ledger/turn.js';
+import { type TurnSpending } from '../../ledger/turn-usage.js';
+import { interruptedMessages } from '../../ledger/user-message.js';
 import { appendMessages } from './conversations.js';
 import { resetSince } from './epochs.js';
 import { endTurn, held, restLane } from './lane.js';

@@ -1,6 +1,6 @@
-import { type SessionCursor } from '../../session/session.cursor.js';
-import { type SessionState } from '../../session/session.js';
-import { type StateAddress, type StateQuery, type StateSelection } from '../../state/state.store.js';
+import { type SessionCursor } from '../../ledger/session.cursor.js';
+import { type SessionState } from '../../ledger/session.js';
+import { type StateAddress, type StateQuery, type StateSelection } from '../../ledger/state.store.js';
 import { type TurnSelection } from '../turn-selection.js';
 import {
   type CheckpointRow,

@@ -1,6 +1,6 @@
-import { type TurnEventBatch, type TurnEventLog } from '../../turn/turn-event-log.js';
-import { type NewTurnEvent, type TurnEvent } from '../../turn/turn-event.js';
-import { type TurnHold } from '../../turn/turn.store.js';
+import { type TurnEventBatch, type TurnEventLog } from '../../ledger/turn-event-log.js';
+import { type NewTurnEvent, type TurnEvent } from '../../ledger/turn-event.js';
+import { type TurnHold } from '../../ledger/turn.store.js';
 import { held } from './lane.js';
 import { type TurnEventRow } from './rows.js';
 import { type EmbeddedDatabase, type Transaction } from './tables.js';

@@ -1,6 +1,6 @@
 import { type JsonValue } from '../../common/json.js';
-import { type Lane, type LanePage, type LaneQuery } from '../../turn/lane.js';
-import { TurnNotFoundError } from '../../turn/turn.errors.js';
+import { type Lane, type LanePage, type LaneQuery } from '../../ledger/lane.js';
+import { TurnNotFoundError } from '../../ledger/turn.errors.js';
 import {
   type AcceptedTurn,
   type AcceptTurn,
@@ -20,10 +20,10 @@ import {
   type TurnQuery,
   type TurnSettlement,
   type TurnWait,
-} from '../../turn/turn.store.js';
-import { type StoredStep } from '../../turn/turn-step.js';
-import { type CancelMode, isTerminal, type Turn } from '../../turn/turn.js';
-import { type TurnSpending } from '../../turn/turn-usage.js';
+} from '../../ledger/turn.store.js';
+import { type StoredStep } from '../../ledger/turn-step.js';
+import { type CancelMode, isTerminal, type Turn } from '../../ledger/turn.js';
+import { type TurnSpending } from '../../ledger/turn-usage.js';
 import { acceptTurn } from './accept-turn.js';
 import { awaitedBy, toAwaited } from './awaited.js';
 import { claimTurn } from './claim-turn.js';

@@ -1,7 +1,7 @@
 import { type JsonValue } from '../../common/json.js';
-import { TurnSettledError } from '../../turn/turn.errors.js';
-import { type SignalledTurn, type TurnHold, type TurnWait } from '../../turn/turn.store.js';
-import { isTerminal, type Turn } from '../../turn/turn.js';
+import { TurnSettledError } from '../../ledger/turn.errors.js';
+import { type SignalledTurn, type TurnHold, type TurnWait } from '../../ledger/turn.store.js';
+import { isTerminal, type Turn } from '../../ledger/turn.js';
 import { held, restLane } from './lane.js';
 import { toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';

@@ -1,4 +1,4 @@
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { embeddedPorts } from '../embedded/embedded-ports.js';
 import { EmbeddedSessions } from '../embedded/sessions.js';
 import { MemoryDatabase } from './memory-database.js';

@@ -1,4 +1,4 @@
-import { DocumentVersions } from '../../state/document-versions.js';
+import { DocumentVersions } from '../../ledger/document-versions.js';
 import { type LaneViewRow, type LeaseRow, type TombstoneRow, type TurnRow } from '../embedded/rows.js';
 import { type EmbeddedDatabase, type Transaction } from '../embedded/tables.js';
 import { HintEmitter } from '../hint-emitter.js';

@@ -1,5 +1,5 @@
-import { compareSessions } from '../../session/session.cursor.js';
-import { LIVE_STATES } from '../../session/session.js';
+import { compareSessions } from '../../ledger/session.cursor.js';
+import { LIVE_STATES } from '../../ledger/session.js';
 import { iso } from '../iso.js';
 import { type SessionRow } from '../embedded/rows.js';
 import { type SessionFilter, type SessionTable } from '../embedded/tables.js';

@@ -1,4 +1,4 @@
-import { isTerminal } from '../../turn/turn.js';
+import { isTerminal } from '../../ledger/turn.js';
 import {
   type LaneRow,
   type SignalRow,

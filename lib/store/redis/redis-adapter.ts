@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { type RedisAdapterOptions, resolveOptions, type ResolvedRedisOptions } from './redis-adapter.options.js';
 import { RedisCheckpoints } from './redis-checkpoints.js';
 import { RedisConnection } from './redis-connection.js';

@@ -1,5 +1,5 @@
-import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../checkpoint/checkpoint.store.js';
-import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
+import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../ledger/checkpoint.store.js';
+import { type Checkpoint, type NewCheckpoint } from '../../ledger/checkpoint.js';
 import { iso } from '../iso.js';
 import { type RedisDatabase } from './redis-database.js';
 import { checkpointOf, checkpointText, type StoredCheckpoint } from './redis-rows.js';

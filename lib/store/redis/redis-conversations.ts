@@ -1,6 +1,6 @@
-import { type ConversationLog, type MessageRange, type NewMessage } from '../../conversation/conversation.store.js';
-import { type Message } from '../../conversation/message.js';
-import { type StateOwnership } from '../../state/state.store.js';
+import { type ConversationLog, type MessageRange, type NewMessage } from '../../ledger/conversation.store.js';
+import { type Message } from '../../ledger/message.js';
+import { type StateOwnership } from '../../ledger/state.store.js';
 import { type RedisDatabase } from './redis-database.js';
 import { messagesOf, messageText, type StoredWindow, windowOf } from './redis-rows.js';
 import { APPEND_MESSAGES, CONVERSED_SESSIONS, MESSAGE_PAGE, MESSAGE_WINDOW } from './scripts/content-operations.js';

@@ -7,7 +7,7 @@ import {
   type StateEntry,
   type StateQuery,
   type StateSelection,
-} from '../../state/state.store.js';
+} from '../../ledger/state.store.js';
 import { readRecord } from '../corrupt-records.js';
 import { iso } from '../iso.js';
 import { entries, type Fields, split } from './redis-rows.js';

@@ -1,5 +1,5 @@
-import { type Turn } from '../../turn/turn.js';
-import { type TurnHints } from '../../turn/turn.store.js';
+import { type Turn } from '../../ledger/turn.js';
+import { type TurnHints } from '../../ledger/turn.store.js';
 import { Deadline } from '../../common/deadline.js';
 import { HintEmitter } from '../hint-emitter.js';
 import { type RedisClient } from './redis-adapter.options.js';

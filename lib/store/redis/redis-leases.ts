@@ -1,4 +1,4 @@
-import { type Lease, type LeaseStore } from '../../maintenance/lease.store.js';
+import { type Lease, type LeaseStore } from '../../ledger/lease.store.js';
 import { type RedisDatabase } from './redis-database.js';
 import { ACQUIRE_LEASE, RENEW_LEASE } from './scripts/lease-operations.js';
 

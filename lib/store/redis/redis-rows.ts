@@ -1,15 +1,15 @@
-import { type NewCheckpoint, type Checkpoint } from '../../checkpoint/checkpoint.js';
-import { type NewMessage } from '../../conversation/conversation.store.js';
-import { type Message } from '../../conversation/message.js';
-import { type Session, type SessionChange, type SessionState } from '../../session/session.js';
-import { type StoredSignal } from '../../turn/turn.store.js';
-import { stepKeyOf, type StoredStep } from '../../turn/turn-step.js';
-import { type Lane } from '../../turn/lane.js';
+import { type NewCheckpoint, type Checkpoint } from '../../ledger/checkpoint.js';
+import { type NewMessage } from '../../ledger/conversation.store.js';
+import { type Message } from '../../ledger/message.js';
+import { type Session, type SessionChange, type SessionState } from '../../ledger/session.js';
+import { type StoredSignal } from '../../ledger/turn.store.js';
+import { stepKeyOf, type StoredStep } from '../../ledger/turn-step.js';
+import { type Lane } from '../../ledger/lane.js';
 import { readRecord } from '../corrupt-records.js';
 import { iso } from '../iso.js';
 import { toLane, toMessage, toSession, toSessionRow } from '../embedded/row-mapping.js';
 import { type LaneRow, type SessionRow } from '../embedded/rows.js';
-import { type CancelMode, type TurnStatus } from '../../turn/turn.js';
+import { type CancelMode, type TurnStatus } from '../../ledger/turn.js';
 
 /** A hash as Redis gives it: fields and values by turns; empty when there is none. */
 export type Fields = readonly (string | number)[];

@@ -1,5 +1,5 @@
 import { type JsonObject } from '../../common/json.js';
-import { decodeCursor } from '../../session/session.cursor.js';
+import { decodeCursor } from '../../ledger/session.cursor.js';
 import {
   type NewSession,
   type Session,
@@ -7,9 +7,9 @@ import {
   type SessionLifetime,
   type SurfaceChange,
   type SurfaceRules,
-} from '../../session/session.js';
+} from '../../ledger/session.js';
 import { type SessionQuery } from '../../session/session.inputs.js';
-import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../session/session.store.js';
+import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledger/session.store.js';
 import { readableList, readableRecords, readAll } from '../corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';
 import { changeOf, type Fields, metadataFields, sessionFields, sessionOf, type StoredChange } from './redis-rows.js';

@@ -11,7 +11,7 @@ import {
   type StateSelection,
   type StateStore,
   type StateWriteOptions,
-} from '../../state/state.store.js';
+} from '../../ledger/state.store.js';
 import { readableList, readAll } from '../corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';
 import { appendArgs, documentBefore, documentId, documentOf, documentPrefix, entryOf } from './redis-documents.js';

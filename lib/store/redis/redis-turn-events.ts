@@ -1,6 +1,6 @@
-import { type TurnEvent } from '../../turn/turn-event.js';
-import { type TurnEventBatch, type TurnEventLog } from '../../turn/turn-event-log.js';
-import { type TurnHold } from '../../turn/turn.store.js';
+import { type TurnEvent } from '../../ledger/turn-event.js';
+import { type TurnEventBatch, type TurnEventLog } from '../../ledger/turn-event-log.js';
+import { type TurnHold } from '../../ledger/turn.store.js';
 import { eventsOf } from '../embedded/turn-events.js';
 import { type RedisDatabase } from './redis-database.js';
 import { APPEND_EVENTS, LAST_EVENT, READ_EVENTS } from './scripts/turn-event-operations.js';

@@ -1,8 +1,8 @@
 import { type Mutable } from '../../common/mutable.js';
-import { type AcceptTurn, type TurnSettlement } from '../../turn/turn.store.js';
-import { type CancelMode, type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnStatus } from '../../turn/turn.js';
-import { type SpentTokens } from '../../turn/turn-usage.js';
-import { interruptedMessages } from '../../turn/user-message.js';
+import { type AcceptTurn, type TurnSettlement } from '../../ledger/turn.store.js';
+import { type CancelMode, type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnStatus } from '../../ledger/turn.js';
+import { type SpentTokens } from '../../ledger/turn-usage.js';
+import { interruptedMessages } from '../../ledger/user-message.js';
 import { assertField, readRecord } from '../corrupt-records.js';
 import { iso } from '../iso.js';
 import { type Fields, messageText, split } from './redis-rows.js';

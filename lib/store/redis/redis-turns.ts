@@ -1,5 +1,5 @@
 import { type JsonValue } from '../../common/json.js';
-import { type Lane, type LaneMode, type LanePage, type LaneQuery } from '../../turn/lane.js';
+import { type Lane, type LaneMode, type LanePage, type LaneQuery } from '../../ledger/lane.js';
 import {
   type AcceptedTurn,
   type AcceptTurn,
@@ -18,11 +18,11 @@ import {
   type TurnQuery,
   type TurnSettlement,
   type TurnWait,
-} from '../../turn/turn.store.js';
-import { stepText, type StoredStep } from '../../turn/turn-step.js';
-import { type CancelMode, type Turn } from '../../turn/turn.js';
-import { type TurnSpending } from '../../turn/turn-usage.js';
-import { writtenNamespaces } from '../../turn/written-namespaces.js';
+} from '../../ledger/turn.store.js';
+import { stepText, type StoredStep } from '../../ledger/turn-step.js';
+import { type CancelMode, type Turn } from '../../ledger/turn.js';
+import { type TurnSpending } from '../../ledger/turn-usage.js';
+import { writtenNamespaces } from '../../ledger/written-namespaces.js';
 import { awaitedBy, toAwaited } from '../embedded/awaited.js';
 import { ALL_LANES } from '../embedded/lane.js';
 import { readableList, readAll } from '../corrupt-records.js';

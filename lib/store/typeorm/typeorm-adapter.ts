@@ -1,7 +1,7 @@
 import { assertKnownKeys } from '../../common/known-keys.js';
 import { assertUrlIsSet } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { dialectOf } from './dialects.js';
 import { MysqlAdapter } from './mysql/mysql-adapter.js';
 import { optionsOf } from './open-data-source.js';

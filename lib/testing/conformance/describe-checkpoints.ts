@@ -1,6 +1,6 @@
-import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
-import { type KeepCheckpoints } from '../../checkpoint/checkpoint.store.js';
-import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
+import { CheckpointConflictError } from '../../ledger/checkpoint.errors.js';
+import { type KeepCheckpoints } from '../../ledger/checkpoint.store.js';
+import { type Checkpoint, type NewCheckpoint } from '../../ledger/checkpoint.js';
 import { type ConformanceContext } from './target.js';
 
 /** The contract of CheckpointStore (BOT-20, BOT-21). */

@@ -1,5 +1,5 @@
-import { type SessionsAdapter } from '../../sessions.adapter.js';
-import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { type AtomicSessionStoreAdapter } from '../../ledger/session.store.js';
 import { createActive, PLENTY, RULES } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 import { DESK, TestLane } from './test-lane.js';

@@ -1,5 +1,5 @@
-import { type NewMessage } from '../../conversation/conversation.store.js';
-import { type Message } from '../../conversation/message.js';
+import { type NewMessage } from '../../ledger/conversation.store.js';
+import { type Message } from '../../ledger/message.js';
 import { HOSTILE_NAMES } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 

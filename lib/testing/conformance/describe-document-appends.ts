@@ -1,5 +1,5 @@
 import { type JsonValue } from '../../common/json.js';
-import { type StateAddress, type StateAppend, type StateDocument, type StateStore } from '../../state/state.store.js';
+import { type StateAddress, type StateAppend, type StateDocument, type StateStore } from '../../ledger/state.store.js';
 import {
   addressOf,
   anyTime,

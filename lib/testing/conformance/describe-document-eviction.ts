@@ -1,4 +1,4 @@
-import { type StateAddress } from '../../state/state.store.js';
+import { type StateAddress } from '../../ledger/state.store.js';
 import { addressOf, appendOf, entriesOf } from './document-fixtures.js';
 import { HOSTILE_NAMES, HOUR, PLENTY, SHORT, TICK } from './session-fixtures.js';
 import { DESK, TestLane } from './test-lane.js';

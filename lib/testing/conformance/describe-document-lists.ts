@@ -1,4 +1,4 @@
-import { type StateEntry, type StateQuery, type StateSelection } from '../../state/state.store.js';
+import { type StateEntry, type StateQuery, type StateSelection } from '../../ledger/state.store.js';
 import { appendOf, written } from './document-fixtures.js';
 import { HOSTILE_NAMES } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';

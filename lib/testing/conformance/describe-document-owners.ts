@@ -1,5 +1,5 @@
-import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
-import { type StateAddress, type StateDocument } from '../../state/state.store.js';
+import { SessionNotFoundError, SessionStateError } from '../../ledger/session.errors.js';
+import { type StateAddress, type StateDocument } from '../../ledger/state.store.js';
 import { addressOf, appendOf } from './document-fixtures.js';
 import { create } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';

@@ -1,4 +1,4 @@
-import { type StateAddress, type StateDocument } from '../../state/state.store.js';
+import { type StateAddress, type StateDocument } from '../../ledger/state.store.js';
 import { addressOf, appendOf } from './document-fixtures.js';
 import { draft, PLENTY, RULES, SHORT, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';

@@ -1,5 +1,5 @@
 import { type JsonValue } from '../../common/json.js';
-import { type StateAddress, type StateDocument } from '../../state/state.store.js';
+import { type StateAddress, type StateDocument } from '../../ledger/state.store.js';
 import { addressOf, anyTime, isAfter, versionAfter, written } from './document-fixtures.js';
 import { HOSTILE_NAMES, HOUR, PLENTY, SHORT, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';

@@ -1,6 +1,6 @@
-import { type Turn } from '../../turn/turn.js';
-import { type TurnHold } from '../../turn/turn.store.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type Turn } from '../../ledger/turn.js';
+import { type TurnHold } from '../../ledger/turn.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { type ConformanceContext } from './target.js';
 import { TestLane } from './test-lane.js';
 

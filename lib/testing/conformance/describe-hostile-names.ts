@@ -1,6 +1,6 @@
-import { type NewCheckpoint } from '../../checkpoint/checkpoint.js';
-import { type NewSession } from '../../session/session.js';
-import { type StateAddress } from '../../state/state.store.js';
+import { type NewCheckpoint } from '../../ledger/checkpoint.js';
+import { type NewSession } from '../../ledger/session.js';
+import { type StateAddress } from '../../ledger/state.store.js';
 import { create, draft, HOSTILE_NAMES, HOUR, idsOf, lookalikeIds, RULES } from './session-fixtures.js';
 import { LONG_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';

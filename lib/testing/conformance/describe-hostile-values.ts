@@ -1,8 +1,8 @@
 import { foldOf } from './document-fixtures.js';
 import { type JsonObject, type JsonValue } from '../../common/json.js';
-import { type NewMessage } from '../../conversation/conversation.store.js';
-import { type MessagePart } from '../../conversation/message.js';
-import { type TurnErrorRecord, type TurnRequest } from '../../turn/turn.js';
+import { type NewMessage } from '../../ledger/conversation.store.js';
+import { type MessagePart } from '../../ledger/message.js';
+import { type TurnErrorRecord, type TurnRequest } from '../../ledger/turn.js';
 import { deepestJson, HOSTILE_TEXTS, hostileJson, prototypeKeys } from './hostile-values.js';
 import { create, PLENTY } from './session-fixtures.js';
 import { DESK, NOTES, TestLane } from './test-lane.js';

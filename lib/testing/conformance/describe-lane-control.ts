@@ -1,6 +1,6 @@
-import { type SessionsAdapter } from '../../sessions.adapter.js';
-import { type Lane, type LaneMode } from '../../turn/lane.js';
-import { type ClaimedTurn } from '../../turn/turn.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { type Lane, type LaneMode } from '../../ledger/lane.js';
+import { type ClaimedTurn } from '../../ledger/turn.store.js';
 import { create, lookalikeIds } from './session-fixtures.js';
 import { LONG_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';

@@ -1,4 +1,4 @@
-import { type Lane } from '../../turn/lane.js';
+import { type Lane } from '../../ledger/lane.js';
 import { create, lookalikeIds, TICK } from './session-fixtures.js';
 import { DESK, LONG_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';

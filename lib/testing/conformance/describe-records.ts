@@ -1,5 +1,5 @@
-import { type SessionsAdapter } from '../../sessions.adapter.js';
-import { type ClaimedTurn } from '../../turn/turn.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { type ClaimedTurn } from '../../ledger/turn.store.js';
 import { RULES } from './session-fixtures.js';
 import { DESK, LONG_MS, NOTES, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';

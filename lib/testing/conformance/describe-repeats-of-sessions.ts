@@ -1,6 +1,6 @@
-import { type SessionsAdapter } from '../../sessions.adapter.js';
-import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
-import { type Session, SURFACE_POLICIES, type SurfacePolicy } from '../../session/session.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { type AtomicSessionStoreAdapter } from '../../ledger/session.store.js';
+import { type Session, SURFACE_POLICIES, type SurfacePolicy } from '../../ledger/session.js';
 import { create, draft, HOUR, idsOf, insertIdle, PLENTY, RULES, TICK } from './session-fixtures.js';
 import { type Call, itMayBeSentTwice, Refused } from './sent-twice.js';
 import { TestLane } from './test-lane.js';

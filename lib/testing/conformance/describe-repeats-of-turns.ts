@@ -1,6 +1,6 @@
-import { type ClaimedTurn, type TurnSettlement } from '../../turn/turn.store.js';
-import { type StoredStep } from '../../turn/turn-step.js';
-import { type CancelMode, WHEN_BUSY } from '../../turn/turn.js';
+import { type ClaimedTurn, type TurnSettlement } from '../../ledger/turn.store.js';
+import { type StoredStep } from '../../ledger/turn-step.js';
+import { type CancelMode, WHEN_BUSY } from '../../ledger/turn.js';
 import { type Call, itMayBeSentTwice, Refused } from './sent-twice.js';
 import { DESK, LONG_MS, NOTES, TestLane, WAYS_BACK } from './test-lane.js';
 import { type ConformanceContext } from './target.js';

@@ -1,5 +1,5 @@
-import { type NewMessage } from '../../conversation/conversation.store.js';
-import { type StateAppend, type StateDocument } from '../../state/state.store.js';
+import { type NewMessage } from '../../ledger/conversation.store.js';
+import { type StateAppend, type StateDocument } from '../../ledger/state.store.js';
 import { describeRepeatsOfSessions } from './describe-repeats-of-sessions.js';
 import { describeRepeatsOfTurns } from './describe-repeats-of-turns.js';
 import { versionAfter, written } from './document-fixtures.js';

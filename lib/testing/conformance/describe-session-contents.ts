@@ -1,6 +1,6 @@
 import { TooLargeError } from '../../common/sessions.error.js';
-import { SessionStateError, SurfaceLimitError } from '../../session/session.errors.js';
-import { type Session, type SurfaceChange, type SurfaceRules } from '../../session/session.js';
+import { SessionStateError, SurfaceLimitError } from '../../ledger/session.errors.js';
+import { type Session, type SurfaceChange, type SurfaceRules } from '../../ledger/session.js';
 import { create, createActive, HOSTILE_NAMES, HOUR, insertIdle, PLENTY, RULES, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 

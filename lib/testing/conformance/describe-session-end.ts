@@ -1,5 +1,5 @@
-import { type Session, type SessionChange, type SessionLifetime } from '../../session/session.js';
-import { SessionStateError } from '../../session/session.errors.js';
+import { type Session, type SessionChange, type SessionLifetime } from '../../ledger/session.js';
+import { SessionStateError } from '../../ledger/session.errors.js';
 import { create, createActive, HOUR, idsOf, insertIdle, PLENTY, SHORT, TICK } from './session-fixtures.js';
 import { TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';

@@ -1,5 +1,5 @@
-import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
-import { type Session, type SessionChange } from '../../session/session.js';
+import { SessionNotFoundError, SessionStateError } from '../../ledger/session.errors.js';
+import { type Session, type SessionChange } from '../../ledger/session.js';
 import { create, createActive, createdFrom, draft, HOUR, insertIdle, PLENTY, RULES, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 

@@ -1,5 +1,5 @@
-import { encodeCursor } from '../../session/session.cursor.js';
-import { type Session } from '../../session/session.js';
+import { encodeCursor } from '../../ledger/session.cursor.js';
+import { type Session } from '../../ledger/session.js';
 import { type SessionQuery } from '../../session/session.inputs.js';
 import { create, createActive, HOSTILE_NAMES, HOUR, idsOf, insert, RULES, storeTime } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';

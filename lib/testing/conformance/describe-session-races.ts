@@ -1,5 +1,5 @@
-import { SessionStateError } from '../../session/session.errors.js';
-import { type Session, type SurfaceRules } from '../../session/session.js';
+import { SessionStateError } from '../../ledger/session.errors.js';
+import { type Session, type SurfaceRules } from '../../ledger/session.js';
 import { create, createActive, HOUR, idsOf, insertIdle, PLENTY, RULES, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 

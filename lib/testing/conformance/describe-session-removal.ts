@@ -1,5 +1,5 @@
-import { SessionConflictError } from '../../session/session.errors.js';
-import { type Session } from '../../session/session.js';
+import { SessionConflictError } from '../../ledger/session.errors.js';
+import { type Session } from '../../ledger/session.js';
 import { create, createdFrom, draft, HOUR, insert, PLENTY } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 

@@ -1,6 +1,6 @@
-import { SurfaceConflictError, SurfaceLimitError } from '../../session/session.errors.js';
-import { type NewSession, type Session, type SurfacePolicy, type SurfaceRules } from '../../session/session.js';
-import { type CreatedSession } from '../../session/session.store.js';
+import { SurfaceConflictError, SurfaceLimitError } from '../../ledger/session.errors.js';
+import { type NewSession, type Session, type SurfacePolicy, type SurfaceRules } from '../../ledger/session.js';
+import { type CreatedSession } from '../../ledger/session.store.js';
 import { draft, HOUR, idsOf, insertIdle, RULES, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 

@@ -1,4 +1,4 @@
-import { type Session } from '../../session/session.js';
+import { type Session } from '../../ledger/session.js';
 import { create, HOUR, idsOf, insertAllIdle, insertIdle, PLENTY } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 

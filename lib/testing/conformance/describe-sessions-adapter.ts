@@ -17,7 +17,7 @@ import { describeRepeats } from './describe-repeats.js';
 import { describeSessions } from './describe-sessions.js';
 import { describeSizes } from './describe-sizes.js';
 import { describeModels } from '../model/describe-models.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { describeStateResets } from './describe-state-resets.js';
 import { describeTurnEvents } from './describe-turn-events.js';
 import { describeTurns } from './describe-turns.js';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type JsonObject, type JsonValue } from '../../common/json.js';
-import { type NewMessage } from '../../conversation/conversation.store.js';
-import { type Message } from '../../conversation/message.js';
+import { type NewMessage } from '../../ledger/conversation.store.js';
+import { type Message } from '../../ledger/message.js';
 import { entriesOf, foldOf, versionAfter } from './document-fixtures.js';
 import { create, HOUR, insertIdle, PLENTY, RULES } from './session-fixtures.js';
 import { DESK, NOTES, TestLane } from './test-lane.js';

@@ -6,8 +6,8 @@ import {
   type StateDocument,
   type StateName,
   type StateReset,
-} from '../../state/state.store.js';
-import { type ClaimedTurn, type TurnSettlement } from '../../turn/turn.store.js';
+} from '../../ledger/state.store.js';
+import { type ClaimedTurn, type TurnSettlement } from '../../ledger/turn.store.js';
 import { appendOf, written } from './document-fixtures.js';
 import { TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';

@@ -1,8 +1,8 @@
-import { type SessionsAdapter } from '../../sessions.adapter.js';
-import { type TurnEventBatch } from '../../turn/turn-event-log.js';
-import { type NewTurnEvent, type TurnEvent } from '../../turn/turn-event.js';
-import { TurnFencedError } from '../../turn/turn.errors.js';
-import { type TurnHold } from '../../turn/turn.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { type TurnEventBatch } from '../../ledger/turn-event-log.js';
+import { type NewTurnEvent, type TurnEvent } from '../../ledger/turn-event.js';
+import { TurnFencedError } from '../../ledger/turn.errors.js';
+import { type TurnHold } from '../../ledger/turn.store.js';
 import { deepestJson, hostileJson, HOSTILE_TEXTS } from './hostile-values.js';
 import { itMayBeSentTwice } from './sent-twice.js';
 import { HOSTILE_NAMES } from './session-fixtures.js';

@@ -1,6 +1,6 @@
-import { SessionNotFoundError, SessionStateError } from '../../session/session.errors.js';
-import { LaneFullError } from '../../turn/turn.errors.js';
-import { type TurnQuery } from '../../turn/turn.store.js';
+import { SessionNotFoundError, SessionStateError } from '../../ledger/session.errors.js';
+import { LaneFullError } from '../../ledger/turn.errors.js';
+import { type TurnQuery } from '../../ledger/turn.store.js';
 import { TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

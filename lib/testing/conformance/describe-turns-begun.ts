@@ -1,6 +1,6 @@
-import { LaneFullError } from '../../turn/turn.errors.js';
-import { type WhenBusy } from '../../turn/turn.js';
-import { type ClaimedTurn, type TurnHold } from '../../turn/turn.store.js';
+import { LaneFullError } from '../../ledger/turn.errors.js';
+import { type WhenBusy } from '../../ledger/turn.js';
+import { type ClaimedTurn, type TurnHold } from '../../ledger/turn.store.js';
 import { SHORT_MS, TestLane, WAYS_BACK } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

@@ -1,5 +1,5 @@
-import { LaneFullError, SessionBusyError } from '../../turn/turn.errors.js';
-import { WHEN_BUSY } from '../../turn/turn.js';
+import { LaneFullError, SessionBusyError } from '../../ledger/turn.errors.js';
+import { WHEN_BUSY } from '../../ledger/turn.js';
 import { TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

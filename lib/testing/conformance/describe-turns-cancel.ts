@@ -1,4 +1,4 @@
-import { TurnNotFoundError } from '../../turn/turn.errors.js';
+import { TurnNotFoundError } from '../../ledger/turn.errors.js';
 import { LONG_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

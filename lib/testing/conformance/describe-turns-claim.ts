@@ -1,5 +1,5 @@
-import { TurnFencedError } from '../../turn/turn.errors.js';
-import { stepId, type StoredStep } from '../../turn/turn-step.js';
+import { TurnFencedError } from '../../ledger/turn.errors.js';
+import { stepId, type StoredStep } from '../../ledger/turn-step.js';
 import { DESK, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

@@ -1,7 +1,7 @@
-import { SessionStateError } from '../../session/session.errors.js';
-import { type AcceptedTurn, type AcceptTurn, type ClaimedTurn, type ClaimRequest } from '../../turn/turn.store.js';
-import { LaneDrainingError } from '../../turn/turn.errors.js';
-import { WHEN_BUSY } from '../../turn/turn.js';
+import { SessionStateError } from '../../ledger/session.errors.js';
+import { type AcceptedTurn, type AcceptTurn, type ClaimedTurn, type ClaimRequest } from '../../ledger/turn.store.js';
+import { LaneDrainingError } from '../../ledger/turn.errors.js';
+import { WHEN_BUSY } from '../../ledger/turn.js';
 import { DESK, LONG_MS, NOTES, SHORT_MS, TestLane, WAYS_BACK } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

@@ -1,7 +1,7 @@
-import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
-import { type StateAppend, type StateName } from '../../state/state.store.js';
-import { TurnFencedError } from '../../turn/turn.errors.js';
-import { type ClaimRequest } from '../../turn/turn.store.js';
+import { CheckpointConflictError } from '../../ledger/checkpoint.errors.js';
+import { type StateAppend, type StateName } from '../../ledger/state.store.js';
+import { TurnFencedError } from '../../ledger/turn.errors.js';
+import { type ClaimRequest } from '../../ledger/turn.store.js';
 import {
   anyVersion,
   versionAfter,

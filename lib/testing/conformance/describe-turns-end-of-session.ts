@@ -1,5 +1,5 @@
-import { SessionConflictError, SessionNotFoundError } from '../../session/session.errors.js';
-import { TurnFencedError, TurnNotFoundError } from '../../turn/turn.errors.js';
+import { SessionConflictError, SessionNotFoundError } from '../../ledger/session.errors.js';
+import { TurnFencedError, TurnNotFoundError } from '../../ledger/turn.errors.js';
 import { DESK, LONG_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

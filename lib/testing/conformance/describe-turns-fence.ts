@@ -1,5 +1,5 @@
-import { TurnFencedError } from '../../turn/turn.errors.js';
-import { type TurnHold } from '../../turn/turn.store.js';
+import { TurnFencedError } from '../../ledger/turn.errors.js';
+import { type TurnHold } from '../../ledger/turn.store.js';
 import { DESK, LONG_MS, NOTES, SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

@@ -1,5 +1,5 @@
-import { IdempotencyConflictError } from '../../turn/turn.errors.js';
-import { type AcceptTurn } from '../../turn/turn.store.js';
+import { IdempotencyConflictError } from '../../ledger/turn.errors.js';
+import { type AcceptTurn } from '../../ledger/turn.store.js';
 import { LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

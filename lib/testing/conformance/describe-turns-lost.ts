@@ -1,4 +1,4 @@
-import { type ClaimNotice, type ClaimRequest } from '../../turn/turn.store.js';
+import { type ClaimNotice, type ClaimRequest } from '../../ledger/turn.store.js';
 import { type ConformanceContext } from './target.js';
 import { LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
 

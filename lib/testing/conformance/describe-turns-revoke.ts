@@ -1,4 +1,4 @@
-import { SessionStateError } from '../../session/session.errors.js';
+import { SessionStateError } from '../../ledger/session.errors.js';
 import { LONG_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

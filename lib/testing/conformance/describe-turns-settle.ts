@@ -1,7 +1,7 @@
-import { CheckpointConflictError } from '../../checkpoint/checkpoint.errors.js';
-import { TurnFencedError } from '../../turn/turn.errors.js';
-import { type AcceptTurn, type ClaimedTurn, type TurnSettlement } from '../../turn/turn.store.js';
-import { type SettledTurnStatus } from '../../turn/turn.js';
+import { CheckpointConflictError } from '../../ledger/checkpoint.errors.js';
+import { TurnFencedError } from '../../ledger/turn.errors.js';
+import { type AcceptTurn, type ClaimedTurn, type TurnSettlement } from '../../ledger/turn.store.js';
+import { type SettledTurnStatus } from '../../ledger/turn.js';
 import { DESK, LONG_MS, NOTES, SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

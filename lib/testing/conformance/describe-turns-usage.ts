@@ -1,7 +1,7 @@
-import { TurnFencedError } from '../../turn/turn.errors.js';
-import { type ClaimedTurn } from '../../turn/turn.store.js';
-import { type SpentTokens, type TurnSpending } from '../../turn/turn-usage.js';
-import { type Turn } from '../../turn/turn.js';
+import { TurnFencedError } from '../../ledger/turn.errors.js';
+import { type ClaimedTurn } from '../../ledger/turn.store.js';
+import { type SpentTokens, type TurnSpending } from '../../ledger/turn-usage.js';
+import { type Turn } from '../../ledger/turn.js';
 import { entriesOf } from './document-fixtures.js';
 import { LONG_MS, NOTES, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';

@@ -1,5 +1,5 @@
-import { TurnNotFoundError } from '../../turn/turn.errors.js';
-import { type TurnHold, type TurnWait } from '../../turn/turn.store.js';
+import { TurnNotFoundError } from '../../ledger/turn.errors.js';
+import { type TurnHold, type TurnWait } from '../../ledger/turn.store.js';
 import { SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 

@@ -1,5 +1,5 @@
 import { type JsonValue } from '../../common/json.js';
-import { type StateAddress, type StateAppend, type StateDocument, type StateFold } from '../../state/state.store.js';
+import { type StateAddress, type StateAppend, type StateDocument, type StateFold } from '../../ledger/state.store.js';
 import { type ConformanceContext } from './target.js';
 
 /** Of a document that no other test has. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SessionsError } from '../../common/sessions.error.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 

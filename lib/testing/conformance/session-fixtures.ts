@@ -1,5 +1,5 @@
-import { type NewSession, type Session, type SurfaceRules } from '../../session/session.js';
-import { type CreatedSession } from '../../session/session.store.js';
+import { type NewSession, type Session, type SurfaceRules } from '../../ledger/session.js';
+import { type CreatedSession } from '../../ledger/session.store.js';
 import { type ConformanceContext } from './target.js';
 
 export const HOUR = 3_600_000;

@@ -1,6 +1,6 @@
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { mintId } from '../../common/ids.js';
-import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
+import { type AtomicSessionStoreAdapter } from '../../ledger/session.store.js';
 
 /** A store under test. */
 export interface ConformanceTarget {

@@ -1,9 +1,9 @@
-import { type NewCheckpoint } from '../../checkpoint/checkpoint.js';
-import { type Message } from '../../conversation/message.js';
-import { type StateName } from '../../state/state.store.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
-import { type LaneMode } from '../../turn/lane.js';
-import { type StoredStep } from '../../turn/turn-step.js';
+import { type NewCheckpoint } from '../../ledger/checkpoint.js';
+import { type Message } from '../../ledger/message.js';
+import { type StateName } from '../../ledger/state.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { type LaneMode } from '../../ledger/lane.js';
+import { type StoredStep } from '../../ledger/turn-step.js';
 import {
   type AcceptedTurn,
   type AcceptTurn,
@@ -12,8 +12,8 @@ import {
   type SettledTurn,
   type TurnHold,
   type TurnSettlement,
-} from '../../turn/turn.store.js';
-import { type Turn } from '../../turn/turn.js';
+} from '../../ledger/turn.store.js';
+import { type Turn } from '../../ledger/turn.js';
 import { create } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 

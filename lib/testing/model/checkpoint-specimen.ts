@@ -1,8 +1,8 @@
-import { type KeepCheckpoints } from '../../checkpoint/checkpoint.store.js';
-import { type Checkpoint, type NewCheckpoint } from '../../checkpoint/checkpoint.js';
-import { type MessageSpan } from '../../conversation/message.js';
-import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type KeepCheckpoints } from '../../ledger/checkpoint.store.js';
+import { type Checkpoint, type NewCheckpoint } from '../../ledger/checkpoint.js';
+import { type MessageSpan } from '../../ledger/message.js';
+import { type AtomicSessionStoreAdapter } from '../../ledger/session.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { ClientDriver } from './client-driver.js';
 import { action, type Specimen } from './specimen.js';
 import { TimedModel } from './timed-model.js';

@@ -1,7 +1,7 @@
 import { SessionsError } from '../../common/sessions.error.js';
 import { storeTime } from '../conformance/session-fixtures.js';
 import { type ConformanceContext } from '../conformance/target.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { type Driver } from './specimen.js';
 
 /** What drivers have in common. */

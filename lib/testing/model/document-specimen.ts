@@ -1,7 +1,7 @@
 import { type JsonValue } from '../../common/json.js';
-import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
-import { type StateAddress, type StateAppend, type StateDocument } from '../../state/state.store.js';
+import { type AtomicSessionStoreAdapter } from '../../ledger/session.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { type StateAddress, type StateAppend, type StateDocument } from '../../ledger/state.store.js';
 import { ClientDriver, latest } from './client-driver.js';
 import { action, type Specimen } from './specimen.js';
 import { TimedModel } from './timed-model.js';

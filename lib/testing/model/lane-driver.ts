@@ -1,9 +1,9 @@
-import { type SessionsAdapter } from '../../sessions.adapter.js';
-import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
-import { type Lane } from '../../turn/lane.js';
-import { type Turn } from '../../turn/turn.js';
-import { type ClaimedTurn, type ClaimRequest, type TurnHold, type TurnLedger } from '../../turn/turn.store.js';
-import { type StoredStep } from '../../turn/turn-step.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { type AtomicSessionStoreAdapter } from '../../ledger/session.store.js';
+import { type Lane } from '../../ledger/lane.js';
+import { type Turn } from '../../ledger/turn.js';
+import { type ClaimedTurn, type ClaimRequest, type TurnHold, type TurnLedger } from '../../ledger/turn.store.js';
+import { type StoredStep } from '../../ledger/turn-step.js';
 import { ClientDriver, latest } from './client-driver.js';
 import { MAX_LOST, MAX_QUEUED, WINDOW } from './lane-model.js';
 import { type LaneAction, type LaneClaim, type LaneOperation } from './lane-operation.js';

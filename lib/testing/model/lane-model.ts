@@ -1,6 +1,6 @@
-import { type LaneMode } from '../../turn/lane.js';
-import { type CancelMode, isTerminal, type TurnStatus } from '../../turn/turn.js';
-import { type TurnHold } from '../../turn/turn.store.js';
+import { type LaneMode } from '../../ledger/lane.js';
+import { type CancelMode, isTerminal, type TurnStatus } from '../../ledger/turn.js';
+import { type TurnHold } from '../../ledger/turn.store.js';
 import { type LaneClaim, type LaneOperation } from './lane-operation.js';
 import { type SequentialModel } from './specimen.js';
 

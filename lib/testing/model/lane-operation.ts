@@ -1,6 +1,6 @@
-import { LANE_MODES, type LaneMode } from '../../turn/lane.js';
-import { type CancelMode, WHEN_BUSY, type WhenBusy } from '../../turn/turn.js';
-import { type TurnHold } from '../../turn/turn.store.js';
+import { LANE_MODES, type LaneMode } from '../../ledger/lane.js';
+import { type CancelMode, WHEN_BUSY, type WhenBusy } from '../../ledger/turn.js';
+import { type TurnHold } from '../../ledger/turn.store.js';
 import { type Durations, type FastCheck } from './specimen.js';
 import type fc from 'fast-check';
 

@@ -1,5 +1,5 @@
-import { type Lease } from '../../maintenance/lease.store.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type Lease } from '../../ledger/lease.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { ClientDriver, latest } from './client-driver.js';
 import { action, type Specimen } from './specimen.js';
 import { TimedModel } from './timed-model.js';

@@ -1,7 +1,7 @@
-import { type Message } from '../../conversation/message.js';
-import { type NewMessage } from '../../conversation/conversation.store.js';
-import { type AtomicSessionStoreAdapter } from '../../session/session.store.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type Message } from '../../ledger/message.js';
+import { type NewMessage } from '../../ledger/conversation.store.js';
+import { type AtomicSessionStoreAdapter } from '../../ledger/session.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { ClientDriver } from './client-driver.js';
 import { action, type Specimen } from './specimen.js';
 import { TimedModel } from './timed-model.js';

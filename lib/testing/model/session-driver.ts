@@ -5,9 +5,9 @@ import {
   type SessionLifetime,
   type SurfacePolicy,
   type SurfaceRules,
-} from '../../session/session.js';
-import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../session/session.store.js';
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+} from '../../ledger/session.js';
+import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledger/session.store.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { ClientDriver } from './client-driver.js';
 import { byName, type ShownSession } from './session-model.js';
 import {

@@ -1,4 +1,4 @@
-import { type SessionChange, type SessionState } from '../../session/session.js';
+import { type SessionChange, type SessionState } from '../../ledger/session.js';
 import {
   type Creation,
   MAX_METADATA_BYTES,

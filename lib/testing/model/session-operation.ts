@@ -5,7 +5,7 @@ import {
   SURFACE_POLICIES,
   type SurfaceLimitPolicy,
   type SurfacePolicy,
-} from '../../session/session.js';
+} from '../../ledger/session.js';
 import { action, type Durations, type FastCheck } from './specimen.js';
 import type fc from 'fast-check';
 

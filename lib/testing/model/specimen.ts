@@ -1,4 +1,4 @@
-import { type SessionsAdapter } from '../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { type ConformanceContext } from '../conformance/target.js';
 import type fc from 'fast-check';
 

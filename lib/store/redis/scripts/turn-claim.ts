@@ -1,4 +1,4 @@
-import { SUSPECT_FROM_LOST } from '../../../turn/turn.js';
+import { SUSPECT_FROM_LOST } from '../../../ledger/turn.js';
 import { CONTENTS } from './contents.js';
 import { DOCUMENTS } from './documents.js';
 import { LANE } from './lane.js';

@@ -1,4 +1,4 @@
-import { type StateAddress, type StateQuery, type StateSelection } from '../../../state/state.store.js';
+import { type StateAddress, type StateQuery, type StateSelection } from '../../../ledger/state.store.js';
 import { type DocumentRow } from '../../embedded/rows.js';
 import { type DocumentTable } from '../../embedded/tables.js';
 import { MemoryDocuments } from '../../memory/memory-contents.js';

@@ -1,6 +1,6 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsError, StoreUnavailableError } from '../../../common/sessions.error.js';
-import { type SessionsAdapter } from '../../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../../ledger/sessions.adapter.js';
 import { embeddedPorts } from '../../embedded/embedded-ports.js';
 import { assertSchema, pendingMigrations, type StoredVersion } from '../assert-schema.js';
 import { optionsOf } from '../open-data-source.js';

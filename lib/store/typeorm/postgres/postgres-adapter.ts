@@ -1,6 +1,6 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError, StoreUnavailableError } from '../../../common/sessions.error.js';
-import { type SessionsAdapter } from '../../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../../ledger/sessions.adapter.js';
 import { assertSchema, pendingMigrations } from '../assert-schema.js';
 import { openDataSource, type OpenDataSource, optionsOf } from '../open-data-source.js';
 import { runMigrations } from '../run-migrations.js';

@@ -1,5 +1,5 @@
-import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../../checkpoint/checkpoint.store.js';
-import { type Checkpoint, type NewCheckpoint } from '../../../checkpoint/checkpoint.js';
+import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../../ledger/checkpoint.store.js';
+import { type Checkpoint, type NewCheckpoint } from '../../../ledger/checkpoint.js';
 import { toCheckpoint } from '../../embedded/row-mapping.js';
 import { type CheckpointRow } from '../../embedded/rows.js';
 import { type PostgresDatabase } from './postgres-database.js';

@@ -1,6 +1,6 @@
-import { type ConversationLog, type MessageRange, type NewMessage } from '../../../conversation/conversation.store.js';
-import { type Message } from '../../../conversation/message.js';
-import { type StateOwnership } from '../../../state/state.store.js';
+import { type ConversationLog, type MessageRange, type NewMessage } from '../../../ledger/conversation.store.js';
+import { type Message } from '../../../ledger/message.js';
+import { type StateOwnership } from '../../../ledger/state.store.js';
 import { toMessage } from '../../embedded/row-mapping.js';
 import { type MessageRow } from '../../embedded/rows.js';
 import { type PostgresDatabase } from './postgres-database.js';

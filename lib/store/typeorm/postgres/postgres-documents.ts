@@ -4,7 +4,7 @@ import {
   type StateAppend,
   type StateBatch,
   type StateDocument,
-} from '../../../state/state.store.js';
+} from '../../../ledger/state.store.js';
 import { readRecord } from '../../corrupt-records.js';
 import { iso } from '../../iso.js';
 import { toDocument } from '../../embedded/row-mapping.js';

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { type DataSource } from 'typeorm';
-import { type Turn } from '../../../turn/turn.js';
-import { type TurnHints } from '../../../turn/turn.store.js';
+import { type Turn } from '../../../ledger/turn.js';
+import { type TurnHints } from '../../../ledger/turn.store.js';
 import { Deadline } from '../../../common/deadline.js';
 import { HintEmitter } from '../../hint-emitter.js';
 import { type SqlPlace } from '../sql-place.js';

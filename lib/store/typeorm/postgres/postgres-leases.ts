@@ -1,4 +1,4 @@
-import { type Lease, type LeaseStore } from '../../../maintenance/lease.store.js';
+import { type Lease, type LeaseStore } from '../../../ledger/lease.store.js';
 import { type LeaseRow } from '../../embedded/rows.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { type SqlRow, toRow } from './postgres-rows.js';

@@ -1,4 +1,4 @@
-import { type Session } from '../../../session/session.js';
+import { type Session } from '../../../ledger/session.js';
 import { toSession } from '../../embedded/row-mapping.js';
 import { type SessionRow } from '../../embedded/rows.js';
 import { readRecord } from '../../corrupt-records.js';

@@ -1,6 +1,6 @@
-import { type NewCheckpoint } from '../../../checkpoint/checkpoint.js';
-import { type NewMessage } from '../../../conversation/conversation.store.js';
-import { stepIdOf, type StepKey, stepText } from '../../../turn/turn-step.js';
+import { type NewCheckpoint } from '../../../ledger/checkpoint.js';
+import { type NewMessage } from '../../../ledger/conversation.store.js';
+import { stepIdOf, type StepKey, stepText } from '../../../ledger/turn-step.js';
 import { extrasOf } from '../../embedded/row-mapping.js';
 
 /** A row as `row_to_json` gives it: columns in snake case, bigint as a number. */

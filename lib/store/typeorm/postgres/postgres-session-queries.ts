@@ -1,5 +1,5 @@
-import { type Session, type SessionState } from '../../../session/session.js';
-import { decodeCursor, type SessionCursor } from '../../../session/session.cursor.js';
+import { type Session, type SessionState } from '../../../ledger/session.js';
+import { decodeCursor, type SessionCursor } from '../../../ledger/session.cursor.js';
 import { type SessionQuery } from '../../../session/session.inputs.js';
 import { readableList, readAll } from '../../corrupt-records.js';
 import { type PostgresDatabase } from './postgres-database.js';

@@ -6,9 +6,9 @@ import {
   type SessionLifetime,
   type SurfaceChange,
   type SurfaceRules,
-} from '../../../session/session.js';
+} from '../../../ledger/session.js';
 import { type SessionQuery } from '../../../session/session.inputs.js';
-import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../../session/session.store.js';
+import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../../ledger/session.store.js';
 import { toSessionRow } from '../../embedded/row-mapping.js';
 import { readableRecords } from '../../corrupt-records.js';
 import { columnName } from '../table-definitions.js';

@@ -11,7 +11,7 @@ import {
   type StateSelection,
   type StateStore,
   type StateWriteOptions,
-} from '../../../state/state.store.js';
+} from '../../../ledger/state.store.js';
 import { readableList, readAll } from '../../corrupt-records.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { addressArgs, appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';

@@ -1,7 +1,7 @@
 import { type JsonValue } from '../../../common/json.js';
-import { type SessionChange, type SessionState } from '../../../session/session.js';
-import { type StateChange } from '../../../state/state.store.js';
-import { type Lane, type LaneMode, type LanePage, type LaneQuery } from '../../../turn/lane.js';
+import { type SessionChange, type SessionState } from '../../../ledger/session.js';
+import { type StateChange } from '../../../ledger/state.store.js';
+import { type Lane, type LaneMode, type LanePage, type LaneQuery } from '../../../ledger/lane.js';
 import {
   type AcceptedTurn,
   type AcceptTurn,
@@ -20,11 +20,11 @@ import {
   type TurnQuery,
   type TurnSettlement,
   type TurnWait,
-} from '../../../turn/turn.store.js';
-import { type StoredStep } from '../../../turn/turn-step.js';
-import { type TurnSpending } from '../../../turn/turn-usage.js';
-import { type CancelMode, type Turn } from '../../../turn/turn.js';
-import { writtenNamespaces } from '../../../turn/written-namespaces.js';
+} from '../../../ledger/turn.store.js';
+import { type StoredStep } from '../../../ledger/turn-step.js';
+import { type TurnSpending } from '../../../ledger/turn-usage.js';
+import { type CancelMode, type Turn } from '../../../ledger/turn.js';
+import { writtenNamespaces } from '../../../ledger/written-namespaces.js';
 import { awaitedBy, toAwaited } from '../../embedded/awaited.js';
 import { epochsOf } from '../../embedded/epochs.js';
 import { ALL_LANES } from '../../embedded/lane.js';

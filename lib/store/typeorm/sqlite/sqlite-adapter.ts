@@ -4,7 +4,7 @@ import type BetterSqlite3 from 'better-sqlite3';
 import { type DataSourceOptions } from 'typeorm';
 import { loadPeer } from '../../../common/load-peer.js';
 import { SessionsConfigurationError, StoreUnavailableError } from '../../../common/sessions.error.js';
-import { type SessionsAdapter } from '../../../sessions.adapter.js';
+import { type SessionsAdapter } from '../../../ledger/sessions.adapter.js';
 import { embeddedPorts } from '../../embedded/embedded-ports.js';
 import { type EmbeddedDatabase } from '../../embedded/tables.js';
 import { assertSchema, pendingMigrations, type StoredVersion } from '../assert-schema.js';

@@ -1,4 +1,4 @@
-import { SUSPECT_FROM_LOST } from '../../../../turn/turn.js';
+import { SUSPECT_FROM_LOST } from '../../../../ledger/turn.js';
 
 /** TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease. */
 export const TURN_CLAIM_FUNCTIONS: readonly string[] = [

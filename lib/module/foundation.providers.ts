@@ -1,9 +1,9 @@
 import { type Provider } from '@nestjs/common';
 import { provide } from '../common/nest-providers.js';
 import { silentQueue } from '../queue/in-process/silent-queue.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
-import { type ProcessRole } from '../sessions.options.js';
-import { resolveOptions, type SessionsSettings } from '../sessions.settings.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { type ProcessRole } from './sessions.options.js';
+import { resolveOptions, type SessionsSettings } from './sessions.settings.js';
 import {
   OBSERVED_ADAPTER,
   SESSIONS_ADAPTER,
@@ -11,11 +11,11 @@ import {
   SESSIONS_ROLE,
   SESSIONS_SETTINGS,
   TURN_QUEUE,
-} from '../sessions.tokens.js';
+} from './sessions.tokens.js';
 import { observedAdapter } from '../telemetry/observed-adapter.js';
 import { loadTelemetry } from '../telemetry/open-telemetry.js';
 import { Telemetry } from '../telemetry/telemetry.js';
-import { type TurnQueue } from '../turn/turn-queue.js';
+import { type TurnQueue } from '../ledger/turn-queue.js';
 
 /** What all the others stand on: the settings, the store, the queue. */
 export const FOUNDATION_PROVIDERS: Provider[] = [

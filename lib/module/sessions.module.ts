@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { type DynamicModule, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
-import { SessionsConfigurationError } from './common/sessions.error.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { sessionsControllers } from './sessions.controllers.js';
 import { type FeatureOptions, type FeatureRef, featureProviders } from './sessions.feature.js';
 import {

@@ -1,32 +1,32 @@
 import { Logger } from '@nestjs/common';
-import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional, validateInput } from './common/check-input.js';
-import { traceOf } from './common/error-trace.js';
-import { SECONDS_RULE, toSeconds } from './common/seconds.js';
-import { SessionsConfigurationError } from './common/sessions.error.js';
-import { orchestrationParts } from './orchestration/agent-orchestration.js';
-import { isStepPlan } from './orchestration/define-step-plan.js';
-import { OrchestrationAgents } from './orchestration/orchestration-agents.js';
-import { OrchestrationEvents } from './orchestration/orchestration-events.js';
-import { OrchestrationStateOptions } from './orchestration/orchestration.options.js';
-import { orchestrationSettings } from './orchestration/orchestration.settings.js';
-import { OrchestrationService } from './orchestration/orchestration.service.js';
+import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional, validateInput } from '../common/check-input.js';
+import { traceOf } from '../common/error-trace.js';
+import { SECONDS_RULE, toSeconds } from '../common/seconds.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { orchestrationParts } from '../orchestration/agent-orchestration.js';
+import { isStepPlan } from '../orchestration/define-step-plan.js';
+import { OrchestrationAgents } from '../orchestration/orchestration-agents.js';
+import { OrchestrationEvents } from '../orchestration/orchestration-events.js';
+import { OrchestrationStateOptions } from '../orchestration/orchestration.options.js';
+import { orchestrationSettings } from '../orchestration/orchestration.settings.js';
+import { OrchestrationService } from '../orchestration/orchestration.service.js';
 import {
   type OrchestrationScope,
   OrchestrationStateManager,
   scopeOf,
-} from './orchestration/orchestration-state-manager.service.js';
-import { type StepPlan } from './orchestration/step-plan.js';
-import { type StepPredicateHandler, StepPredicates } from './orchestration/step-predicates.js';
-import { StepSequencer } from './orchestration/step-sequencer.service.js';
+} from '../orchestration/orchestration-state-manager.service.js';
+import { type StepPlan } from '../orchestration/step-plan.js';
+import { type StepPredicateHandler, StepPredicates } from '../orchestration/step-predicates.js';
+import { StepSequencer } from '../orchestration/step-sequencer.service.js';
 import {
   isDocumentStore,
   isStorageProvider,
   type KeyValueClient,
   type StorageProvider,
   StorageProviderState,
-} from './orchestration/storage-provider.js';
-import { type DocumentStore } from './state/state.store.js';
-import { memoryAdapter } from './store/memory/memory-adapter.js';
+} from '../orchestration/storage-provider.js';
+import { type DocumentStore } from '../ledger/state.store.js';
+import { memoryAdapter } from '../store/memory/memory-adapter.js';
 
 /** When states that have expired are removed. */
 export class CleanupOptions {

@@ -1,6 +1,6 @@
 import { type JsonValue } from '../common/json.js';
 import { CONVERSATION_NAMESPACE } from '../conversation/conversation-head.js';
-import { moduleOf } from '../state/module-namespace.js';
+import { moduleOf } from './module-namespace.js';
 import { type TurnSettlement } from './turn.store.js';
 
 /** The namespaces that a settlement adds something to; messages are of the conversation's. */

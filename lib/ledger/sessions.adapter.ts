@@ -1,11 +1,11 @@
-import { type CheckpointStore } from './checkpoint/checkpoint.store.js';
-import { hasMethods } from './common/has-methods.js';
-import { type ConversationLog } from './conversation/conversation.store.js';
-import { type LeaseStore } from './maintenance/lease.store.js';
-import { type SessionStoreAdapter } from './session/session.store.js';
-import { type StateStore } from './state/state.store.js';
-import { type TurnEventLog } from './turn/turn-event-log.js';
-import { type TurnHints, type TurnLedger } from './turn/turn.store.js';
+import { type CheckpointStore } from './checkpoint.store.js';
+import { hasMethods } from '../common/has-methods.js';
+import { type ConversationLog } from './conversation.store.js';
+import { type LeaseStore } from './lease.store.js';
+import { type SessionStoreAdapter } from './session.store.js';
+import { type StateStore } from './state.store.js';
+import { type TurnEventLog } from './turn-event-log.js';
+import { type TurnHints, type TurnLedger } from './turn.store.js';
 
 /**
  * A store backend: what `forRoot({ adapter })` takes. All parts share one backend, because a turn settles in one commit

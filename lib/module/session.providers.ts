@@ -1,16 +1,16 @@
 import { type Provider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { SchedulerRegistry } from '@nestjs/schedule';
-import { CheckpointStore } from '../checkpoint/checkpoint.store.js';
+import { CheckpointStore } from '../ledger/checkpoint.store.js';
 import { findProvider, provide, provideClass } from '../common/nest-providers.js';
 import { SessionSweeper } from '../maintenance/session-sweeper.service.js';
 import { SessionRecords } from '../records/session-records.service.js';
 import { AffinityResolver, defaultAffinityResolver } from '../session/affinity-resolver.js';
 import { SessionEvents } from '../session/session-events.js';
 import { SessionStore } from '../session/session-store.service.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
-import { type SessionsSettings } from '../sessions.settings.js';
-import { OBSERVED_ADAPTER, SESSIONS_ADAPTER, SESSIONS_SETTINGS } from '../sessions.tokens.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { type SessionsSettings } from './sessions.settings.js';
+import { OBSERVED_ADAPTER, SESSIONS_ADAPTER, SESSIONS_SETTINGS } from './sessions.tokens.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 
 /** Sessions, what is stored of them, and the sweep that ends them. */

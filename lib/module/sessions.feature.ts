@@ -1,16 +1,16 @@
 import { type FactoryProvider, type Provider, type Type } from '@nestjs/common';
-import { SessionsConfigurationError } from './common/sessions.error.js';
-import { isStepPlan } from './orchestration/define-step-plan.js';
-import { type StepPlan } from './orchestration/step-plan.js';
-import { isOrchestratorDefinition } from './orchestrator/define-orchestrator.js';
-import { handleProvider, OrchestratorFeature } from './orchestrator/orchestrator-feature.js';
-import { type OrchestratorRef } from './orchestrator/orchestrator.decorators.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { isStepPlan } from '../orchestration/define-step-plan.js';
+import { type StepPlan } from '../orchestration/step-plan.js';
+import { isOrchestratorDefinition } from '../orchestrator/define-orchestrator.js';
+import { handleProvider, OrchestratorFeature } from '../orchestrator/orchestrator-feature.js';
+import { type OrchestratorRef } from '../orchestrator/orchestrator.decorators.js';
 import {
   isSessionManagerDefinition,
   type SessionManagerDefinition,
   sessionManagerProvider,
-} from './state/session-manager-feature.js';
-import { isStateModuleClass, type StateModule } from './state/state-module.js';
+} from '../state/session-manager-feature.js';
+import { isStateModuleClass, type StateModule } from '../state/state-module.js';
 
 /** What `forFeature` takes in a list: orchestrators, step plans of agents that are none, and session managers. */
 export type FeatureRef = OrchestratorRef | StepPlan | SessionManagerDefinition;

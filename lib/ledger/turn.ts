@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
-import { type MessageDraft, type MessagePart } from '../conversation/message.js';
+import { type MessageDraft, type MessagePart } from './message.js';
 import { type SpentTokens } from './turn-usage.js';
 
 /**

@@ -1,22 +1,22 @@
 import { type FactoryProvider, type ModuleMetadata, type Type } from '@nestjs/common';
 import { Allow } from 'class-validator';
-import { Must, MustBeBoolean, MustBeInteger, Optional } from './common/check-input.js';
-import { type IdGenerator } from './common/ids.js';
-import { type OrchestrationOptions } from './orchestration/orchestration.options.js';
-import { type SweepOptions } from './maintenance/sweep.options.js';
-import { type TokenCounter } from './conversation/token-counter.js';
-import { type PrincipalResolver } from './transport/principal.js';
-import { type SessionsControllersOptions } from './http/controllers/controllers.options.js';
-import { MAX_SECONDS, SECONDS_RULE, toSeconds } from './common/seconds.js';
-import { isSessionsAdapter, type SessionsAdapter } from './sessions.adapter.js';
-import { type StateOptions } from './state/state.options.js';
+import { Must, MustBeBoolean, MustBeInteger, Optional } from '../common/check-input.js';
+import { type IdGenerator } from '../common/ids.js';
+import { type OrchestrationOptions } from '../orchestration/orchestration.options.js';
+import { type SweepOptions } from '../maintenance/sweep.options.js';
+import { type TokenCounter } from '../conversation/token-counter.js';
+import { type PrincipalResolver } from '../transport/principal.js';
+import { type SessionsControllersOptions } from '../http/controllers/controllers.options.js';
+import { MAX_SECONDS, SECONDS_RULE, toSeconds } from '../common/seconds.js';
+import { isSessionsAdapter, type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { type StateOptions } from '../state/state.options.js';
 import {
   SURFACE_LIMIT_POLICIES,
   SURFACE_POLICIES,
   type SurfaceLimitPolicy,
   type SurfacePolicy,
-} from './session/session.js';
-import { type TurnsOptions } from './turn/turn.options.js';
+} from '../ledger/session.js';
+import { type TurnsOptions } from '../turn/turn.options.js';
 
 const isMethod = (value: unknown): boolean => typeof value === 'function';
 

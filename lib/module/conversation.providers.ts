@@ -6,9 +6,9 @@ import { MessageTokens } from '../conversation/message-tokens.js';
 import { compactionTeller, onlySummarizer } from '../orchestrator/compaction-parts.js';
 import { OrchestratorEvents } from '../orchestrator/orchestrator-events.js';
 import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
-import { type SessionsAdapter } from '../sessions.adapter.js';
-import { type SessionsSettings } from '../sessions.settings.js';
-import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../sessions.tokens.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { type SessionsSettings } from './sessions.settings.js';
+import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from './sessions.tokens.js';
 
 /** Milliseconds that a summary may take where turns have no limit. */
 const SUMMARY_TIMEOUT_MS = 900_000;

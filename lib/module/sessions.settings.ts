@@ -1,22 +1,22 @@
-import { checkOptions, shown } from './common/check-options.js';
-import { mintId } from './common/ids.js';
-import { SECONDS_RULE, toMs, toSeconds } from './common/seconds.js';
-import { SessionsConfigurationError } from './common/sessions.error.js';
-import { type TokenCounter } from './conversation/token-counter.js';
-import { type SweepSettings, sweepSettings } from './maintenance/sweep.settings.js';
-import { OrchestrationOptions } from './orchestration/orchestration.options.js';
-import { orchestrationSettings, type OrchestrationSettings } from './orchestration/orchestration.settings.js';
-import { InProcessQueue } from './queue/in-process/in-process-queue.js';
-import { type SessionStoreSettings } from './session/session-store.service.js';
-import { type SessionsAdapter } from './sessions.adapter.js';
+import { checkOptions, shown } from '../common/check-options.js';
+import { mintId } from '../common/ids.js';
+import { SECONDS_RULE, toMs, toSeconds } from '../common/seconds.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { type TokenCounter } from '../conversation/token-counter.js';
+import { type SweepSettings, sweepSettings } from '../maintenance/sweep.settings.js';
+import { OrchestrationOptions } from '../orchestration/orchestration.options.js';
+import { orchestrationSettings, type OrchestrationSettings } from '../orchestration/orchestration.settings.js';
+import { InProcessQueue } from '../queue/in-process/in-process-queue.js';
+import { type SessionStoreSettings } from '../session/session-store.service.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { SessionsModuleOptions } from './sessions.options.js';
-import { StateOptions } from './state/state.options.js';
-import { stateSettings, type StateSettings } from './state/state.settings.js';
-import { memoryAdapter } from './store/memory/memory-adapter.js';
-import { signedInUser, type PrincipalResolver } from './transport/principal.js';
-import { TurnsOptions } from './turn/turn.options.js';
-import { type TurnQueue } from './turn/turn-queue.js';
-import { turnSettings, type TurnSettings } from './turn/turn.settings.js';
+import { StateOptions } from '../state/state.options.js';
+import { stateSettings, type StateSettings } from '../state/state.settings.js';
+import { memoryAdapter } from '../store/memory/memory-adapter.js';
+import { signedInUser, type PrincipalResolver } from '../transport/principal.js';
+import { TurnsOptions } from '../turn/turn.options.js';
+import { type TurnQueue } from '../ledger/turn-queue.js';
+import { turnSettings, type TurnSettings } from '../turn/turn.settings.js';
 
 /** The options with every default filled in. */
 export interface SessionsSettings {

@@ -1,5 +1,5 @@
 import { type TokenUsage } from '../common/token-usage.js';
-import { type StateChange } from '../state/state.store.js';
+import { type StateChange } from './state.store.js';
 
 /** The tokens that models took for a turn, over all its attempts (FIX-15). */
 export interface SpentTokens extends TokenUsage {

@@ -1,4 +1,4 @@
-import { type NewMessage } from '../conversation/conversation.store.js';
+import { type NewMessage } from './conversation.store.js';
 import { type Turn } from './turn.js';
 
 /** What the user said, as a message of the log. */

@@ -1,4 +1,4 @@
-import { type StateOwnership } from '../state/state.store.js';
+import { type StateOwnership } from './state.store.js';
 import { type Message, type MessageDraft } from './message.js';
 
 /** A draft whose id was minted. */

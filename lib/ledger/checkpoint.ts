@@ -1,6 +1,6 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
-import { type MessageSpan } from '../conversation/message.js';
-import { type StateName } from '../state/state.store.js';
+import { type MessageSpan } from './message.js';
+import { type StateName } from './state.store.js';
 
 /** An orchestrator's state in a session after one settled turn (BOT-20). */
 export interface Checkpoint {

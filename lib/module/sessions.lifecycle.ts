@@ -9,24 +9,24 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { traceOf } from './common/error-trace.js';
-import { findProvider } from './common/nest-providers.js';
-import { SessionsConfigurationError } from './common/sessions.error.js';
-import { ConversationCompactor } from './conversation/conversation-compactor.service.js';
-import { MessageTokens } from './conversation/message-tokens.js';
-import { HttpConnections } from './http/http-connections.js';
-import { SessionSweeper } from './maintenance/session-sweeper.service.js';
-import { OrchestrationAgents } from './orchestration/orchestration-agents.js';
-import { OrchestratorExplorer } from './orchestrator/orchestrator.explorer.js';
-import { OrchestratorRegistry } from './orchestrator/orchestrator.registry.js';
-import { type SessionsAdapter } from './sessions.adapter.js';
+import { traceOf } from '../common/error-trace.js';
+import { findProvider } from '../common/nest-providers.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { ConversationCompactor } from '../conversation/conversation-compactor.service.js';
+import { MessageTokens } from '../conversation/message-tokens.js';
+import { HttpConnections } from '../http/http-connections.js';
+import { SessionSweeper } from '../maintenance/session-sweeper.service.js';
+import { OrchestrationAgents } from '../orchestration/orchestration-agents.js';
+import { OrchestratorExplorer } from '../orchestrator/orchestrator.explorer.js';
+import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type SessionsSettings } from './sessions.settings.js';
 import { type ProcessRole } from './sessions.options.js';
 import { SESSIONS_ADAPTER, SESSIONS_ROLE, SESSIONS_SETTINGS, TURN_QUEUE } from './sessions.tokens.js';
-import { LaneReconciler } from './turn/lane-reconciler.service.js';
-import { type TurnQueue } from './turn/turn-queue.js';
-import { TurnService } from './turn/turn.service.js';
-import { TurnWorker } from './turn/turn-worker.service.js';
+import { LaneReconciler } from '../turn/lane-reconciler.service.js';
+import { type TurnQueue } from '../ledger/turn-queue.js';
+import { TurnService } from '../turn/turn.service.js';
+import { TurnWorker } from '../turn/turn-worker.service.js';
 
 /**
  * Starts and stops the parts in order (NST-05): the store is connected when it is injected, orchestrators are found at

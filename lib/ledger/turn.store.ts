@@ -1,10 +1,10 @@
-import { type KeepCheckpoints } from '../checkpoint/checkpoint.store.js';
-import { type Checkpoint, type NewCheckpoint } from '../checkpoint/checkpoint.js';
+import { type KeepCheckpoints } from './checkpoint.store.js';
+import { type Checkpoint, type NewCheckpoint } from './checkpoint.js';
 import { type JsonObject, type JsonValue } from '../common/json.js';
-import { type NewMessage } from '../conversation/conversation.store.js';
-import { type Message } from '../conversation/message.js';
-import { type Session, type SessionChange } from '../session/session.js';
-import { type StateChange, type StateDocument, type StateName } from '../state/state.store.js';
+import { type NewMessage } from './conversation.store.js';
+import { type Message } from './message.js';
+import { type Session, type SessionChange } from './session.js';
+import { type StateChange, type StateDocument, type StateName } from './state.store.js';
 import { type Lane, type LaneMode, type LanePage, type LaneQuery } from './lane.js';
 import { type StepKey, type StoredStep } from './turn-step.js';
 import { type SpentTokens, type TurnSpending } from './turn-usage.js';

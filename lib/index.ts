@@ -32,16 +32,15 @@ export * from './orchestration/index.js';
 // State of sessions, and its control plane
 export * from './state/index.js';
 
-// Checkpoints and the conversation
-export * from './checkpoint/index.js';
+// The conversation
 export * from './conversation/index.js';
 
 // Guards, decorators and errors of every transport; controllers of HTTP
 export * from './transport/index.js';
 export * from './http/index.js';
 
-// Stores
-export { type SessionsAdapter } from './ledger/sessions.adapter.js';
+// What is stored, and stores
+export * from './ledger/index.js';
 export * from './store/memory/index.js';
 export * from './maintenance/index.js';
 

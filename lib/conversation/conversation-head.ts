@@ -1,12 +1,9 @@
 import { type TokenUsage } from '../common/token-usage.js';
-import { namespaceOf } from '../ledger/module-namespace.js';
+import { CONVERSATION_NAMESPACE } from '../ledger/module-namespace.js';
 import { type StateBatch, type StateDocument, type StateName } from '../ledger/state.store.js';
 import { type CompactionPhase } from './compaction.errors.js';
 import { type Message } from '../ledger/message.js';
 import { type ConversationView } from './window.js';
-
-/** Where heads are kept, and nothing else may be. */
-export const CONVERSATION_NAMESPACE = namespaceOf('conversation');
 
 /** The document of a session's present head. */
 export const HEAD: StateName = { namespace: CONVERSATION_NAMESPACE, scope: '', key: 'head' };

@@ -14,16 +14,6 @@ export {
   CompactionNotConfiguredError,
   type CompactionPhase,
 } from './compaction.errors.js';
-export { CONVERSATION_NAMESPACE } from './conversation-head.js';
-export { type ConversationLog, type MessageRange, type NewMessage } from '../ledger/conversation.store.js';
 export { type HistoryWindow, type HistoryWindowOption } from './history-window.js';
-export {
-  type Message,
-  type MessageDraft,
-  type MessagePart,
-  type MessageRole,
-  type MessageSpan,
-  type ToolCall,
-} from '../ledger/message.js';
 export { type TokenCounter } from './token-counter.js';
 export { type ConversationView, type WindowFunction, type WindowShape } from './window.js';

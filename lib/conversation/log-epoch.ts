@@ -1,6 +1,6 @@
 import { type Checkpoint } from '../ledger/checkpoint.js';
 import { type ClaimedTurn } from '../ledger/turn.store.js';
-import { CONVERSATION_NAMESPACE } from './conversation-head.js';
+import { CONVERSATION_NAMESPACE } from '../ledger/module-namespace.js';
 import { type MessageSpan } from '../ledger/message.js';
 
 /** The epoch of a session's message log, see StateStore.reset; '' until that is reset for the first time. */

@@ -1,7 +1,8 @@
 import { type Checkpoint, type StateSnapshot } from '../ledger/checkpoint.js';
 import { type JsonValue } from '../common/json.js';
 import { addUsage, subtractUsage, type TokenUsage } from '../common/token-usage.js';
-import { CONVERSATION_NAMESPACE, type ConversationHead } from './conversation-head.js';
+import { CONVERSATION_NAMESPACE } from '../ledger/module-namespace.js';
+import { type ConversationHead } from './conversation-head.js';
 
 /** What an orchestrator's last checkpoint has seen of what its summaries took. */
 interface Reported {

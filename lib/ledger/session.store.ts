@@ -8,7 +8,7 @@ import {
   type SurfaceChange,
   type SurfaceRules,
 } from './session.js';
-import { type SessionQuery } from '../session/session.inputs.js';
+import { type SessionQuery } from './session-query.js';
 
 /**
  * What a store of sessions must offer at least (SES-15). An object with just these five works, but the service then

@@ -1,5 +1,5 @@
 import { type JsonValue } from '../common/json.js';
-import { CONVERSATION_NAMESPACE } from '../conversation/conversation-head.js';
+import { CONVERSATION_NAMESPACE } from './module-namespace.js';
 import { moduleOf } from './module-namespace.js';
 import { type TurnSettlement } from './turn.store.js';
 

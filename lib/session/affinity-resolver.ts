@@ -1,7 +1,7 @@
 import { mintId } from '../common/ids.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { type Session, type SessionState } from '../ledger/session.js';
-import { type SessionQuery } from './session.inputs.js';
+import { type SessionQuery } from '../ledger/session-query.js';
 import { type SessionStore } from './session-store.service.js';
 
 /** Who speaks through which surface, and optionally the session that the message names. */

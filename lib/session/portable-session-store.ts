@@ -14,7 +14,7 @@ import {
   type SurfaceChange,
   type SurfaceRules,
 } from '../ledger/session.js';
-import { type SessionQuery } from './session.inputs.js';
+import { type SessionQuery } from '../ledger/session-query.js';
 import {
   assertSurfaceFree,
   asSwept,

@@ -20,7 +20,8 @@ import {
 import { SessionConflictError, SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { isAbandoned, isOverdue } from '../ledger/session.lifecycle.js';
 import { emitActivity, SessionEvents } from './session-events.js';
-import { CreateSessionInput, MetadataOptions, RevokeOptions, SessionQuery, SweepLimit } from './session.inputs.js';
+import { SessionQuery } from '../ledger/session-query.js';
+import { CreateSessionInput, MetadataOptions, RevokeOptions, SweepLimit } from './session.inputs.js';
 import {
   type AtomicSessionStoreAdapter,
   type CreatedSession,

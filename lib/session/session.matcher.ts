@@ -1,6 +1,6 @@
 import { compareSessions, decodeCursor } from '../ledger/session.cursor.js';
 import { type Session } from '../ledger/session.js';
-import { type SessionQuery } from './session.inputs.js';
+import { type SessionQuery } from '../ledger/session-query.js';
 
 /** Decides whether a session matches a checked query and comes after its cursor. `limit` is left to the caller. */
 export function matcherOf(query: SessionQuery): (session: Session) => boolean {

@@ -40,7 +40,6 @@ export {
   StateConflictError,
   StateModuleDisabledError,
   StateModuleTimeoutError,
-  StateResetError,
 } from './state.errors.js';
 export {
   FlowSaveOptions,
@@ -57,7 +56,6 @@ export {
   ToolSetOptions,
 } from './state.inputs.js';
 export { StateOptions } from './state.options.js';
-export * from '../ledger/state.store.js';
 export { TaskStates } from './task-states.js';
 export { TaskConflictError, TaskNotFoundError, TaskTransitionError } from './task.errors.js';
 export { type Task, type TaskHistoryEntry, type TaskState } from './task.js';

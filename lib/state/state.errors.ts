@@ -1,21 +1,6 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { type StateHook } from './state-module.js';
 
-/**
- * What a turn was to write belongs to an epoch that is over: these namespaces were reset since it began (STA-23). Seen by workers,
- * which settle the turn without it, never by callers of a turn.
- */
-export class StateResetError extends SessionsError {
-  readonly code = 'STATE_RESET';
-
-  constructor(
-    readonly sessionId: string,
-    readonly namespaces: readonly string[],
-  ) {
-    super(`State was reset since the turn began: ${namespaces.join(', ')}; nothing was written.`);
-  }
-}
-
 /** Others changed the state every time this one tried to (ORC-05). HTTP 409. Nothing was changed. */
 export class StateConflictError extends SessionsError {
   readonly code = 'STATE_CONFLICT';

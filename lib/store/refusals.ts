@@ -8,7 +8,7 @@ import {
   SurfaceLimitError,
 } from '../ledger/session.errors.js';
 import { type SessionState } from '../ledger/session.js';
-import { StateResetError } from '../state/state.errors.js';
+import { StateResetError } from '../ledger/state-reset.error.js';
 import {
   IdempotencyConflictError,
   LaneDrainingError,

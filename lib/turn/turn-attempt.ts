@@ -4,7 +4,7 @@ import { traceOf } from '../common/error-trace.js';
 import { assertWithin } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
-import { StateResetError } from '../state/state.errors.js';
+import { StateResetError } from '../ledger/state-reset.error.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { withoutWritesTo } from '../ledger/written-namespaces.js';
 import { toErrorRecord } from './turn-error-record.js';

@@ -7,7 +7,8 @@ import {
 } from '../../lib/conversation/compaction.errors.js';
 import { type CompactionRequest } from '../../lib/conversation/compaction-plan.js';
 import { type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
-import { CONVERSATION_NAMESPACE, FIRST_HEAD, HEAD } from '../../lib/conversation/conversation-head.js';
+import { CONVERSATION_NAMESPACE } from '../../lib/ledger/module-namespace.js';
+import { FIRST_HEAD, HEAD } from '../../lib/conversation/conversation-head.js';
 import { eventually } from '../support/eventually.js';
 import { gate, LASTING_STORES, rejection } from '../support/running-application.js';
 import {

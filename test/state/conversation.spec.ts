@@ -5,7 +5,8 @@ import {
   StateSerializationError,
 } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
-import { CONVERSATION_NAMESPACE, FIRST_HEAD, HEAD, readHead } from '../../lib/conversation/conversation-head.js';
+import { CONVERSATION_NAMESPACE } from '../../lib/ledger/module-namespace.js';
+import { FIRST_HEAD, HEAD, readHead } from '../../lib/conversation/conversation-head.js';
 import { anyText, describeStores } from '../support/orchestration.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { rejection, startApplication } from '../support/running-application.js';

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type SessionsAdapter, type StateAddress, type TurnHold } from 'nestjs-agent-sessions';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
-import { CONVERSATION_NAMESPACE, HEAD } from '../../lib/conversation/conversation-head.js';
+import { CONVERSATION_NAMESPACE } from '../../lib/ledger/module-namespace.js';
+import { HEAD } from '../../lib/conversation/conversation-head.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { PostgresRival } from '../support/postgres-rival.js';
 import { describePostgres } from '../support/servers.js';

@@ -3,7 +3,7 @@ import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../../
 import { isId } from '../../common/ids.js';
 import { isFields } from '../../common/json.js';
 import { MustBeKeys } from '../../common/unset-keys.js';
-import { MustBeStates } from '../../session/session.inputs.js';
+import { MustBeStates } from '../../ledger/session-query.js';
 import { type SessionState } from '../../ledger/session.js';
 
 const MAX_PAGE = 200;

@@ -10,7 +10,7 @@ import {
   type SurfaceChange,
   type SurfaceRules,
 } from '../../ledger/session.js';
-import { type SessionQuery } from '../../session/session.inputs.js';
+import { type SessionQuery } from '../../ledger/session-query.js';
 import {
   assertSurfaceFree,
   asSwept,

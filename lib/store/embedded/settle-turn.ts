@@ -1,6 +1,6 @@
 import { type SessionChange } from '../../ledger/session.js';
 import { asSwept, touched } from '../../ledger/session.lifecycle.js';
-import { StateResetError } from '../../state/state.errors.js';
+import { StateResetError } from '../../ledger/state-reset.error.js';
 import { writtenNamespaces } from '../../ledger/written-namespaces.js';
 import {
   type ClaimRequest,

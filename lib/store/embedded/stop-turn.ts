@@ -1,4 +1,4 @@
-import { CONVERSATION_NAMESPACE } from '../../conversation/conversation-head.js';
+import { CONVERSATION_NAMESPACE } from '../../ledger/module-namespace.js';
 import { type TurnHold } from '../../ledger/turn.store.js';
 import { type CancelMode } from '../../ledger/turn.js';
 import { type TurnSpending } from '../../ledger/turn-usage.js';

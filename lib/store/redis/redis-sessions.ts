@@ -8,7 +8,7 @@ import {
   type SurfaceChange,
   type SurfaceRules,
 } from '../../ledger/session.js';
-import { type SessionQuery } from '../../session/session.inputs.js';
+import { type SessionQuery } from '../../ledger/session-query.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledger/session.store.js';
 import { readableList, readableRecords, readAll } from '../corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';

@@ -1,6 +1,6 @@
 import { encodeCursor } from '../../ledger/session.cursor.js';
 import { type Session } from '../../ledger/session.js';
-import { type SessionQuery } from '../../session/session.inputs.js';
+import { type SessionQuery } from '../../ledger/session-query.js';
 import { create, createActive, HOSTILE_NAMES, HOUR, idsOf, insert, RULES, storeTime } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 

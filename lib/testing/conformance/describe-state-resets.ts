@@ -1,5 +1,6 @@
-import { CONVERSATION_NAMESPACE, HEAD } from '../../conversation/conversation-head.js';
-import { StateResetError } from '../../state/state.errors.js';
+import { CONVERSATION_NAMESPACE } from '../../ledger/module-namespace.js';
+import { HEAD } from '../../conversation/conversation-head.js';
+import { StateResetError } from '../../ledger/state-reset.error.js';
 import {
   type StateChange,
   type StateCleared,

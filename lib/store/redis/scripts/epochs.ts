@@ -1,4 +1,4 @@
-import { CONVERSATION_NAMESPACE } from '../../../conversation/conversation-head.js';
+import { CONVERSATION_NAMESPACE } from '../../../ledger/module-namespace.js';
 
 /**
  * Epochs of namespaces: a reset begins one, in the lane of its session, as JSON by namespace. A turn remembers those that it was

@@ -1,6 +1,6 @@
 import { type Session, type SessionState } from '../../../ledger/session.js';
 import { decodeCursor, type SessionCursor } from '../../../ledger/session.cursor.js';
-import { type SessionQuery } from '../../../session/session.inputs.js';
+import { type SessionQuery } from '../../../ledger/session-query.js';
 import { readableList, readAll } from '../../corrupt-records.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { toSessionFromSql } from './postgres-metadata.js';

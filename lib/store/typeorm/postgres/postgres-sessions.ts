@@ -7,7 +7,7 @@ import {
   type SurfaceChange,
   type SurfaceRules,
 } from '../../../ledger/session.js';
-import { type SessionQuery } from '../../../session/session.inputs.js';
+import { type SessionQuery } from '../../../ledger/session-query.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../../ledger/session.store.js';
 import { toSessionRow } from '../../embedded/row-mapping.js';
 import { readableRecords } from '../../corrupt-records.js';

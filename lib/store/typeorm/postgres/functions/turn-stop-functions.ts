@@ -1,4 +1,4 @@
-import { CONVERSATION_NAMESPACE } from '../../../../conversation/conversation-head.js';
+import { CONVERSATION_NAMESPACE } from '../../../../ledger/module-namespace.js';
 
 /** How a turn's steps are stored, and how a turn goes back into its lane or is stopped. */
 export const TURN_STOP_FUNCTIONS: readonly string[] = [

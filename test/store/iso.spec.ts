@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { iso } from '../../lib/store/iso.js';
+import { iso } from '../../lib/store/core/iso.js';
 
 /** The largest time that a `Date` has. */
 const LAST = 8_640_000_000_000_000;

@@ -2,9 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import { type DataSource } from 'typeorm';
 import { Deadline } from '../../lib/common/deadline.js';
-import { PostgresDatabase } from '../../lib/store/typeorm/postgres/postgres-database.js';
-import { asStoreError } from '../../lib/store/typeorm/postgres/postgres-errors.js';
-import { PostgresLaneCalls } from '../../lib/store/typeorm/postgres/postgres-lane-calls.js';
+import { PostgresDatabase } from '../../lib/store/postgres/postgres-database.js';
+import { asStoreError } from '../../lib/store/postgres/postgres-errors.js';
+import { PostgresLaneCalls } from '../../lib/store/postgres/postgres-lane-calls.js';
 import { placeOf } from '../../lib/store/typeorm/sql-place.js';
 import { unavailable } from '../support/faults.js';
 

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { type SessionsAdapter, type StateAddress } from 'nestjs-agent-sessions';
-import { type EmbeddedDatabase } from '../../lib/store/embedded/tables.js';
-import { type PostgresDatabase } from '../../lib/store/typeorm/postgres/postgres-database.js';
+import { type EmbeddedDatabase } from '../../lib/store/core/tables.js';
+import { type PostgresDatabase } from '../../lib/store/postgres/postgres-database.js';
 import { type StoreOptions } from './connections.js';
 
 /** The record to break: a session or a turn by id, a document by its address. */

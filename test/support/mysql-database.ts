@@ -3,10 +3,10 @@ import { jest } from '@jest/globals';
 import mysql2 from 'mysql2';
 import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions';
 import { type DataSourceOptions } from 'typeorm';
-import { embeddedPorts } from '../../lib/store/embedded/embedded-ports.js';
-import { MysqlDatabase } from '../../lib/store/typeorm/mysql/mysql-database.js';
-import { MysqlPool } from '../../lib/store/typeorm/mysql/mysql-pool.js';
-import { type Answer, statement } from '../../lib/store/typeorm/mysql/statement.js';
+import { embeddedPorts } from '../../lib/store/core/embedded-ports.js';
+import { MysqlDatabase } from '../../lib/store/mysql/mysql-database.js';
+import { MysqlPool } from '../../lib/store/mysql/mysql-pool.js';
+import { type Answer, statement } from '../../lib/store/mysql/statement.js';
 import { placeOf, type SqlPlace } from '../../lib/store/typeorm/sql-place.js';
 import { runMigrations } from '../../lib/store/typeorm/run-migrations.js';
 

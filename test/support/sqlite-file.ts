@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
-import { embeddedPorts } from '../../lib/store/embedded/embedded-ports.js';
-import { SqliteDatabase } from '../../lib/store/typeorm/sqlite/sqlite-database.js';
+import { embeddedPorts } from '../../lib/store/core/embedded-ports.js';
+import { SqliteDatabase } from '../../lib/store/sqlite/sqlite-database.js';
 import { sqliteAdapter } from './stores.js';
 
 /** The store's ports over a connection that the test can look at. */

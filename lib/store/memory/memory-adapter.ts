@@ -1,6 +1,6 @@
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
-import { embeddedPorts } from '../embedded/embedded-ports.js';
-import { EmbeddedSessions } from '../embedded/sessions.js';
+import { embeddedPorts } from '../core/embedded-ports.js';
+import { EmbeddedSessions } from '../core/sessions.js';
 import { MemoryDatabase } from './memory-database.js';
 
 /** What `memoryAdapter` takes. */

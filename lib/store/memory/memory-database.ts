@@ -1,7 +1,7 @@
 import { DocumentVersions } from '../../ledger/document-versions.js';
-import { type LaneViewRow, type LeaseRow, type TombstoneRow, type TurnRow } from '../embedded/rows.js';
-import { type EmbeddedDatabase, type Transaction } from '../embedded/tables.js';
-import { HintEmitter } from '../hint-emitter.js';
+import { type LaneViewRow, type LeaseRow, type TombstoneRow, type TurnRow } from '../core/rows.js';
+import { type EmbeddedDatabase, type Transaction } from '../core/tables.js';
+import { HintEmitter } from '../core/hint-emitter.js';
 import { Journal, MemoryTable } from './memory-table.js';
 import { MemoryCheckpoints, MemoryDocuments, MemoryMessages } from './memory-contents.js';
 import { MemorySessions } from './memory-sessions.js';

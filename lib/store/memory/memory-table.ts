@@ -1,4 +1,4 @@
-import { type Table } from '../embedded/tables.js';
+import { type Table } from '../core/tables.js';
 
 /** Undoes, in reverse, what a transaction did. */
 export class Journal {

@@ -1,6 +1,6 @@
 import { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from '../../ledger/checkpoint.store.js';
 import { type Checkpoint, type NewCheckpoint } from '../../ledger/checkpoint.js';
-import { iso } from '../iso.js';
+import { iso } from '../core/iso.js';
 import { type RedisDatabase } from './redis-database.js';
 import { checkpointOf, checkpointText, type StoredCheckpoint } from './redis-rows.js';
 import {

@@ -8,8 +8,8 @@ import {
   type StateQuery,
   type StateSelection,
 } from '../../ledger/state.store.js';
-import { readRecord } from '../corrupt-records.js';
-import { iso } from '../iso.js';
+import { readRecord } from '../core/corrupt-records.js';
+import { iso } from '../core/iso.js';
 import { entries, type Fields, split } from './redis-rows.js';
 
 /** Stands between the parts of an address, and in no name; see scripts/common.ts. */

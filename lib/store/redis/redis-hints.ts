@@ -1,7 +1,7 @@
 import { type Turn } from '../../ledger/turn.js';
 import { type TurnHints } from '../../ledger/turn.store.js';
 import { Deadline } from '../../common/deadline.js';
-import { HintEmitter } from '../hint-emitter.js';
+import { HintEmitter } from '../core/hint-emitter.js';
 import { type RedisClient } from './redis-adapter.options.js';
 
 /**

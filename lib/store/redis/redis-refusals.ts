@@ -1,4 +1,4 @@
-import { type Refusal, refusalError } from '../refusals.js';
+import { type Refusal, refusalError } from '../core/refusals.js';
 import { entries, type Fields } from './redis-rows.js';
 import { turnOf } from './redis-turn-rows.js';
 

@@ -5,10 +5,10 @@ import { type Session, type SessionChange, type SessionState } from '../../ledge
 import { type StoredSignal } from '../../ledger/turn.store.js';
 import { stepKeyOf, type StoredStep } from '../../ledger/turn-step.js';
 import { type Lane } from '../../ledger/lane.js';
-import { readRecord } from '../corrupt-records.js';
-import { iso } from '../iso.js';
-import { toLane, toMessage, toSession, toSessionRow } from '../embedded/row-mapping.js';
-import { type LaneRow, type SessionRow } from '../embedded/rows.js';
+import { readRecord } from '../core/corrupt-records.js';
+import { iso } from '../core/iso.js';
+import { toLane, toMessage, toSession, toSessionRow } from '../core/row-mapping.js';
+import { type LaneRow, type SessionRow } from '../core/rows.js';
 import { type CancelMode, type TurnStatus } from '../../ledger/turn.js';
 
 /** A hash as Redis gives it: fields and values by turns; empty when there is none. */

@@ -10,7 +10,7 @@ import {
 } from '../../ledger/session.js';
 import { type SessionQuery } from '../../ledger/session-query.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledger/session.store.js';
-import { readableList, readableRecords, readAll } from '../corrupt-records.js';
+import { readableList, readableRecords, readAll } from '../core/corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';
 import { changeOf, type Fields, metadataFields, sessionFields, sessionOf, type StoredChange } from './redis-rows.js';
 import { type Script } from './scripts/script.js';

@@ -12,7 +12,7 @@ import {
   type StateStore,
   type StateWriteOptions,
 } from '../../ledger/state.store.js';
-import { readableList, readAll } from '../corrupt-records.js';
+import { readableList, readAll } from '../core/corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';
 import { appendArgs, documentBefore, documentId, documentOf, documentPrefix, entryOf } from './redis-documents.js';
 import { type Fields } from './redis-rows.js';

@@ -1,7 +1,7 @@
 import { type TurnEvent } from '../../ledger/turn-event.js';
 import { type TurnEventBatch, type TurnEventLog } from '../../ledger/turn-event-log.js';
 import { type TurnHold } from '../../ledger/turn.store.js';
-import { eventsOf } from '../embedded/turn-events.js';
+import { eventsOf } from '../core/turn-events.js';
 import { type RedisDatabase } from './redis-database.js';
 import { APPEND_EVENTS, LAST_EVENT, READ_EVENTS } from './scripts/turn-event-operations.js';
 

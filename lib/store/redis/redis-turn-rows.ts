@@ -3,8 +3,8 @@ import { type AcceptTurn, type TurnSettlement } from '../../ledger/turn.store.js
 import { type CancelMode, type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnStatus } from '../../ledger/turn.js';
 import { type SpentTokens } from '../../ledger/turn-usage.js';
 import { interruptedMessages } from '../../ledger/user-message.js';
-import { assertField, readRecord } from '../corrupt-records.js';
-import { iso } from '../iso.js';
+import { assertField, readRecord } from '../core/corrupt-records.js';
+import { iso } from '../core/iso.js';
 import { type Fields, messageText, split } from './redis-rows.js';
 
 /**

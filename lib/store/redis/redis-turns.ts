@@ -23,10 +23,10 @@ import { stepText, type StoredStep } from '../../ledger/turn-step.js';
 import { type CancelMode, type Turn } from '../../ledger/turn.js';
 import { type TurnSpending } from '../../ledger/turn-usage.js';
 import { writtenNamespaces } from '../../ledger/written-namespaces.js';
-import { awaitedBy, toAwaited } from '../embedded/awaited.js';
-import { ALL_LANES } from '../embedded/lane.js';
-import { readableList, readAll } from '../corrupt-records.js';
-import { selectionOf } from '../turn-selection.js';
+import { awaitedBy, toAwaited } from '../core/awaited.js';
+import { ALL_LANES } from '../core/lane.js';
+import { readableList, readAll } from '../core/corrupt-records.js';
+import { selectionOf } from '../core/turn-selection.js';
 import { type RedisDatabase } from './redis-database.js';
 import { appendArgs, documentId, documentOf } from './redis-documents.js';
 import {

@@ -1,9 +1,9 @@
 import { type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
-import { CREATE_TABLES as MYSQL_TABLES } from './mysql/schema.js';
-import { POSTGRES_FUNCTIONS } from './postgres/functions/postgres-functions.js';
-import { CREATE_TABLES as POSTGRES_TABLES } from './postgres/schema.js';
-import { CREATE_TABLES as SQLITE_TABLES } from './sqlite/schema.js';
+import { CREATE_TABLES as MYSQL_TABLES } from '../mysql/schema.js';
+import { POSTGRES_FUNCTIONS } from '../postgres/functions/postgres-functions.js';
+import { CREATE_TABLES as POSTGRES_TABLES } from '../postgres/schema.js';
+import { CREATE_TABLES as SQLITE_TABLES } from '../sqlite/schema.js';
 
 /** What the databases that TypeORM reaches do not have in common. */
 export interface Dialect {

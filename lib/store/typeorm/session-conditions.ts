@@ -1,4 +1,4 @@
-import { type SessionFilter } from '../embedded/tables.js';
+import { type SessionFilter } from '../core/tables.js';
 
 export type SqlValue = string | number;
 

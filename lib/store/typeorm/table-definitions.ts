@@ -10,7 +10,7 @@ import {
   type TombstoneRow,
   type TurnEventRow,
   type TurnRow,
-} from '../embedded/rows.js';
+} from '../core/rows.js';
 
 /** `?` may be null, `key` is part of the primary key. */
 export type ColumnType = 'text' | 'integer' | 'text?' | 'integer?' | 'text key' | 'integer key';

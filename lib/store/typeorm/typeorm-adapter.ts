@@ -3,10 +3,10 @@ import { assertUrlIsSet } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { dialectOf } from './dialects.js';
-import { MysqlAdapter } from './mysql/mysql-adapter.js';
+import { MysqlAdapter } from '../mysql/mysql-adapter.js';
 import { optionsOf } from './open-data-source.js';
-import { PostgresAdapter } from './postgres/postgres-adapter.js';
-import { SqliteAdapter } from './sqlite/sqlite-adapter.js';
+import { PostgresAdapter } from '../postgres/postgres-adapter.js';
+import { SqliteAdapter } from '../sqlite/sqlite-adapter.js';
 import { resolveOptions, type TypeormAdapterOptions } from './typeorm-adapter.options.js';
 
 /**

@@ -1,0 +1,137 @@
+import { SessionNotFoundError, SessionStateError } from '../../ledger/session.errors.js';
+import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../../ledger/turn.errors.js';
+import { type AcceptedTurn, type AcceptTurn } from '../../ledger/turn.store.js';
+import { type CancelMode, type WhenBusy } from '../../ledger/turn.js';
+import { claimHead, repeatClaim } from './claim-turn.js';
+import { assertNotErased, endTurn, hasBegun, isLapsed, makeLane, restLane } from './lane.js';
+import { assertTakesTurns } from './lane-control.js';
+import { iso } from './iso.js';
+import { toTurn } from './row-mapping.js';
+import { type LaneRow, type TurnRow } from './rows.js';
+import { stopTurn } from './stop-turn.js';
+import { type Transaction } from './tables.js';
+
+/** The policies that ask the holder of the lane to stop, and how. */
+const STOPS: Partial<Record<WhenBusy, CancelMode>> = {
+  interrupt: 'interrupt',
+  rollback: 'rollback',
+  replace: 'interrupt',
+};
+
+/** TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn and its claim. */
+export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
+  const known = tx.turns.get(request.id) ?? sameKey(tx, request);
+  if (known) return answerAgain(tx, known, request);
+
+  assertSessionTakesTurns(tx, request);
+  const lane = tx.lanes.get(request.sessionId) ?? makeLane(tx, request.sessionId);
+  assertTakesTurns(tx, lane);
+  const { depth, headChanges } = makeRoom(tx, request, lane);
+
+  const turn = newTurn(request, lane.nextPosition, tx.now);
+  tx.turns.insert(turn);
+  const added = { nextPosition: lane.nextPosition + 1, depth: depth + 1 };
+  tx.lanes.update(lane.sessionId, added);
+  const claimed = depth === 0 && request.claim ? claimHead(tx, { ...lane, ...added }, turn, request.claim) : null;
+  if (claimed) return { turn: toTurn(turn), duplicate: false, ring: false, claimed };
+  // Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring.
+  const ring = headChanges && restLane(tx, lane.sessionId, depth + 1);
+  return { turn: toTurn(turn), duplicate: false, ring };
+}
+
+/** The turn is there already. Whoever claimed it when it was accepted may not have heard of that. */
+function answerAgain(tx: Transaction, turn: TurnRow, { claim }: AcceptTurn): AcceptedTurn {
+  const claimed = claim ? repeatClaim(tx, turn, claim) : null;
+  return { turn: toTurn(turn), duplicate: true, ring: turn.status === 'queued', ...(claimed ? { claimed } : {}) };
+}
+
+/** The turn that has the idempotency key; a key that has lapsed is taken off its turn. */
+function sameKey(tx: Transaction, { sessionId, idempotency }: AcceptTurn): TurnRow | undefined {
+  if (!idempotency) return undefined;
+  const turn = tx.turns.byIdempotencyKey(sessionId, idempotency.key);
+  if (!turn) return undefined;
+  if (turn.settledAt !== null && turn.settledAt + idempotency.ttlMs <= tx.now) {
+    tx.turns.update(turn.id, { idempotencyKey: null });
+    return undefined;
+  }
+  if (turn.requestHash !== idempotency.hash) throw new IdempotencyConflictError(sessionId, turn.id);
+  return turn;
+}
+
+function assertSessionTakesTurns(tx: Transaction, request: AcceptTurn): void {
+  const { sessionId, foreignSession, maxSessionLifetimeMs = Infinity } = request;
+  assertNotErased(tx, sessionId);
+  if (foreignSession) return;
+  const session = tx.sessions.get(sessionId);
+  if (!session) throw new SessionNotFoundError(sessionId);
+  if (session.state === 'expired' || tx.now - session.createdAt > maxSessionLifetimeMs)
+    throw new SessionStateError(sessionId, 'expired', 'accept a turn');
+}
+
+/** Makes room as `whenBusy` says. @returns the open turns that remain, and whether the lane gets another head */
+function makeRoom(tx: Transaction, request: AcceptTurn, lane: LaneRow): { depth: number; headChanges: boolean } {
+  const { whenBusy, sessionId } = request;
+  const head = lane.depth > 0 ? tx.turns.head(sessionId) : undefined;
+  let { depth } = lane;
+  if (head && whenBusy === 'reject') {
+    const alive = lane.runningTurn !== null && !isLapsed(lane, tx.now);
+    throw new SessionBusyError(sessionId, head.id, alive, iso(head.startedAt ?? head.acceptedAt));
+  }
+  if (head && (whenBusy === 'latest' || whenBusy === 'replace')) {
+    const queued = tx.turns.open(sessionId).filter((turn) => !hasBegun(turn));
+    for (const turn of queued) endTurn(tx, turn, 'superseded', { supersededBy: request.id });
+    depth -= queued.length;
+  }
+
+  const cancelMode = STOPS[whenBusy];
+  if (cancelMode && head && hasBegun(head)) {
+    if (head.status !== 'running') {
+      stopTurn(tx, head, cancelMode);
+      depth -= 1;
+    } else if (head.cancelMode === null) {
+      tx.turns.update(head.id, { cancelMode });
+      tx.changed(head.id);
+    }
+  }
+
+  const newHead = depth > 0 ? tx.turns.head(sessionId) : undefined;
+  const queued = newHead && hasBegun(newHead) ? depth - 1 : depth;
+  if (queued >= request.maxQueued) throw new LaneFullError(sessionId, request.maxQueued);
+  return { depth, headChanges: lane.runningTurn === null && (depth === 0 || newHead?.id !== head?.id) };
+}
+
+/** The row of a turn that was just accepted. */
+export function newTurn(request: AcceptTurn, position: number, now: number): TurnRow {
+  const { id, sessionId, orchestrator, version, idempotency } = request;
+  return {
+    id,
+    sessionId,
+    position,
+    orchestrator,
+    version,
+    request: JSON.stringify(request.request),
+    attributes: JSON.stringify(request.attributes),
+    idempotencyKey: idempotency?.key ?? null,
+    requestHash: idempotency?.hash ?? null,
+    status: 'queued',
+    failures: 0,
+    lost: 0,
+    turnIndex: null,
+    reply: null,
+    error: null,
+    report: null,
+    spent: null,
+    cancelMode: null,
+    supersededBy: null,
+    waitSignal: null,
+    waitStep: null,
+    waitUntil: null,
+    acceptedAt: now,
+    startedAt: null,
+    epochs: null,
+    settledAt: null,
+    settledFence: null,
+    dueAt: null,
+    eventTtl: null,
+  };
+}

@@ -1,0 +1,89 @@
+import { Logger } from '@nestjs/common';
+import { hashed } from '../../common/log-id.js';
+import { CorruptRecordError, type RecordKind } from '../../common/sessions.error.js';
+
+/** Records that a process remembers as reported. */
+const MAX_REPORTED = 1000;
+
+const logger = new Logger('SessionsStore');
+const reported = new Set<string>();
+
+/**
+ * Maps a stored record to its value.
+ * @throws CorruptRecordError if that fails
+ */
+export function readRecord<T>(kind: RecordKind, id: string, map: () => T): T {
+  try {
+    return map();
+  } catch (error) {
+    throw asCorrupt(kind, id, error);
+  }
+}
+
+/**
+ * Returns a function that maps a stored row to its value, and throws CorruptRecordError if that fails. It makes no closure for each
+ * row, and calls `idOf` for corrupt ones only.
+ */
+export function recordReader<Row, T>(
+  kind: RecordKind,
+  read: (row: Row) => T,
+  idOf: (row: Row) => string,
+): (row: Row) => T {
+  return (row) => {
+    try {
+      return read(row);
+    } catch (error) {
+      throw asCorrupt(kind, idOf(row), error);
+    }
+  };
+}
+
+function asCorrupt(kind: RecordKind, id: string, cause: unknown): CorruptRecordError {
+  return cause instanceof CorruptRecordError ? cause : new CorruptRecordError(kind, id, { cause });
+}
+
+/** @throws CorruptRecordError, by `readRecord` */
+export function assertField(isValid: boolean, field: string): void {
+  if (!isValid) throw new TypeError(`The field ${field} is malformed.`);
+}
+
+/** Maps the records of a list. Skips corrupt ones and logs each of them once (FIX-53). */
+export function readableRecords<Row, T>(rows: readonly Row[], map: (row: Row) => T): T[] {
+  return rows.flatMap((row) => {
+    try {
+      return [map(row)];
+    } catch (error) {
+      if (!(error instanceof CorruptRecordError)) throw error;
+      report(error);
+      return [];
+    }
+  });
+}
+
+/** The rows that a query found, and those of them that can be read. */
+export interface ReadRecords<T> {
+  readonly rows: number;
+  readonly values: readonly T[];
+}
+
+/** Maps the records of a list as {@link readableRecords}, and counts them all. */
+export function readAll<Row, T>(rows: readonly Row[], map: (row: Row) => T): ReadRecords<T> {
+  return { rows: rows.length, values: readableRecords(rows, map) };
+}
+
+/** As many readable records as were asked for: what was skipped is read beyond. */
+export async function readableList<T>(limit: number, read: (limit: number) => Promise<ReadRecords<T>>): Promise<T[]> {
+  for (let asked = limit; ;) {
+    const { rows, values } = await read(asked);
+    if (values.length >= limit || rows < asked) return values.slice(0, limit);
+    asked = limit + rows - values.length;
+  }
+}
+
+function report({ kind, recordId, cause }: CorruptRecordError): void {
+  const key = JSON.stringify([kind, recordId]);
+  if (reported.has(key) || reported.size >= MAX_REPORTED) return;
+  reported.add(key);
+  const found = cause instanceof Error ? ` (${cause.name})` : '';
+  logger.error(`Skipped a corrupt ${kind}, ${hashed(recordId)}${found}. Repair or delete it.`);
+}

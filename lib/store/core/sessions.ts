@@ -1,0 +1,277 @@
+import { type JsonObject } from '../../common/json.js';
+import { decodeCursor } from '../../ledger/session.cursor.js';
+import { SessionConflictError, SessionNotFoundError } from '../../ledger/session.errors.js';
+import {
+  LIVE_STATES,
+  type NewSession,
+  type Session,
+  type SessionChange,
+  type SessionLifetime,
+  type SurfaceChange,
+  type SurfaceRules,
+} from '../../ledger/session.js';
+import { type SessionQuery } from '../../ledger/session-query.js';
+import {
+  assertSurfaceFree,
+  asSwept,
+  detachedSurfaces,
+  expired,
+  isAbandoned,
+  newSession,
+  suspended,
+  touched,
+  withMetadata,
+  withoutSurface,
+  withSurface,
+} from '../../ledger/session.lifecycle.js';
+import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledger/session.store.js';
+import { cancelOpenTurns } from './lane.js';
+import { readableList, readableRecords, readAll } from './corrupt-records.js';
+import { iso } from './iso.js';
+import { toSession, toSessionRow } from './row-mapping.js';
+import { type SessionRow } from './rows.js';
+import { markRunningTurn } from './stop-turn.js';
+import { type EmbeddedDatabase, type SessionFilter, type Transaction } from './tables.js';
+
+const DEFAULT_LIMIT = 50;
+
+/** Sessions of an embedded store: the pure lifecycle, applied inside one transaction each. */
+export class EmbeddedSessions implements AtomicSessionStoreAdapter {
+  constructor(private readonly db: EmbeddedDatabase) {}
+
+  async insert(session: Session): Promise<void> {
+    await this.db.write((tx) => insert(tx, session));
+  }
+
+  create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
+    return this.db.write((tx) => create(tx, draft, rules));
+  }
+
+  createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession> {
+    return this.db.write((tx) => {
+      const recent = recentInSlot(tx, draft, tx.now - recentMs);
+      return recent ? { session: recent, created: false, movedFrom: [] } : create(tx, draft, rules);
+    });
+  }
+
+  fetchById(sessionId: string): Promise<Session | null> {
+    return this.db.read((tx) => {
+      const row = tx.sessions.get(sessionId);
+      return row ? toSession(row) : null;
+    });
+  }
+
+  fetchMany(query: SessionQuery): Promise<Session[]> {
+    const filter = toFilter(query);
+    return readableList(query.limit ?? DEFAULT_LIMIT, (limit) =>
+      this.db.read((tx) => readAll(tx.sessions.select(filter, limit), toSession)),
+    );
+  }
+
+  count(query: SessionQuery): Promise<number> {
+    const { cursor: _, ...filter } = query;
+    return this.db.read((tx) => tx.sessions.count(toFilter(filter)));
+  }
+
+  async update(sessionId: string, patch: Partial<Session>): Promise<Session> {
+    const { session } = await this.change(sessionId, (before) => ({ ...before, ...patch, id: sessionId }));
+    return session;
+  }
+
+  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
+    return this.db.write((tx) => {
+      // Read first: the store's clock comes along with the row.
+      const session = find(tx, sessionId);
+      const now = iso(tx.now);
+      const before = asSwept(session, now, ttlMs);
+      return save(tx, before, touched(before, now, maxMs));
+    });
+  }
+
+  attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
+    return this.db.write((tx) => {
+      const before = find(tx, sessionId);
+      const after = withSurface(before, surfaceId, iso(tx.now), rules);
+      const movedFrom = after === before ? [] : freeSlots(tx, before, [surfaceId], rules);
+      return { ...save(tx, before, after), movedFrom, detached: detachedSurfaces(before, after) };
+    });
+  }
+
+  detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange> {
+    return this.change(sessionId, (session) => withoutSurface(session, surfaceId));
+  }
+
+  expire(sessionId: string): Promise<SessionChange> {
+    return this.db.write((tx) => expire(tx, sessionId));
+  }
+
+  revoke(sessionId: string): Promise<SessionChange> {
+    return this.db.write((tx) => {
+      const change = expire(tx, sessionId);
+      markRunningTurn(tx, sessionId, 'cancel');
+      return change;
+    });
+  }
+
+  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
+    return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes));
+  }
+
+  suspendStale(idleMs: number, limit: number): Promise<Session[]> {
+    return this.db.write((tx) =>
+      readableSessions(limit, (most) => tx.sessions.stale(tx.now - idleMs, most)).map(
+        (session) => save(tx, session, suspended(session, iso(tx.now))).session,
+      ),
+    );
+  }
+
+  expireStale({ idleMs, maxMs }: SessionLifetime, limit: number): Promise<SessionChange[]> {
+    const before = (tx: Transaction, ms: number | undefined): number | null => (ms === undefined ? null : tx.now - ms);
+    return this.db.write((tx) =>
+      readableSessions(limit, (most) => tx.sessions.ended(before(tx, idleMs), before(tx, maxMs), most)).map((session) =>
+        save(tx, session, expired(session, iso(tx.now))),
+      ),
+    );
+  }
+
+  purgeExpired(olderThanMs: number, limit: number): Promise<string[]> {
+    return this.db.write((tx) => {
+      const ids = tx.sessions.expiredBefore(tx.now - olderThanMs, limit);
+      for (const id of ids) remove(tx, id);
+      return ids;
+    });
+  }
+
+  delete(sessionId: string): Promise<boolean> {
+    return this.db.write((tx) => removeFound(tx, sessionId));
+  }
+
+  erase(sessionId: string): Promise<boolean> {
+    return this.db.write((tx) => {
+      if (!tx.tombstones.get(sessionId)) tx.tombstones.insert({ sessionId, erasedAt: tx.now });
+      return removeFound(tx, sessionId);
+    });
+  }
+
+  private change(sessionId: string, change: (session: Session, now: string) => Session): Promise<SessionChange> {
+    return this.db.write((tx) => {
+      const before = find(tx, sessionId);
+      return save(tx, before, change(before, iso(tx.now)));
+    });
+  }
+}
+
+function create(tx: Transaction, draft: NewSession, rules: SurfaceRules): CreatedSession {
+  const session = insert(tx, newSession(draft, iso(tx.now)));
+  return { session, created: true, movedFrom: freeSlots(tx, session, session.attachedSurfaces, rules) };
+}
+
+function insert(tx: Transaction, session: Session): Session {
+  if (tx.sessions.get(session.id) ?? tx.tombstones.get(session.id)) throw new SessionConflictError(session.id);
+  tx.sessions.insert(toSessionRow(session));
+  return session;
+}
+
+/** @returns whether there was a session */
+function removeFound(tx: Transaction, sessionId: string): boolean {
+  const found = tx.sessions.get(sessionId) !== undefined;
+  remove(tx, sessionId);
+  return found;
+}
+
+/** Whoever waits for a turn of the session is told. */
+function remove(tx: Transaction, sessionId: string): void {
+  for (const turn of tx.turns.open(sessionId)) tx.changed(turn.id);
+  tx.deleteSession(sessionId);
+}
+
+function expire(tx: Transaction, sessionId: string): SessionChange {
+  const before = find(tx, sessionId);
+  // A repeat as well: a running turn may have been put back into the queue since.
+  cancelOpenTurns(tx, sessionId);
+  return save(tx, before, expired(before, iso(tx.now)));
+}
+
+function find(tx: Transaction, sessionId: string): Session {
+  const row = tx.sessions.get(sessionId);
+  if (!row) throw new SessionNotFoundError(sessionId);
+  return toSession(row);
+}
+
+/**
+ * Makes the surfaces the session's alone among the live sessions of its user and workspace (SES-07).
+ * @returns the sessions that lost one
+ */
+function freeSlots(
+  tx: Transaction,
+  session: NewSession,
+  surfaces: readonly string[],
+  { policy, lifetime }: SurfaceRules,
+): Session[] {
+  // By id: one session may lose several.
+  const losers = new Map<string, Session>();
+  for (const surfaceId of surfaces) {
+    // Who shares a slot looks into it as well: where looking locks it, nobody else finds it empty meanwhile.
+    const others = liveSessions(tx, session, surfaceId).filter(({ id }) => id !== session.id);
+    if (policy === 'share') continue;
+    if (policy === 'reject') {
+      const holders = others.filter((other) => !isAbandoned(other, iso(tx.now), lifetime));
+      assertSurfaceFree(session.id, [surfaceId], holders);
+    }
+    for (const other of others) losers.set(other.id, save(tx, other, withoutSurface(other, surfaceId)).session);
+  }
+  return [...losers.values()];
+}
+
+/** A session that somebody has just created for the same user, workspace and surface. */
+function recentInSlot(tx: Transaction, draft: NewSession, since: number): Session | undefined {
+  const [surfaceId] = draft.attachedSurfaces;
+  return liveSessions(tx, draft, surfaceId).find(
+    ({ createdAt, attachedSurfaces }) =>
+      Date.parse(createdAt) >= since && (surfaceId !== undefined || attachedSurfaces.length === 0),
+  );
+}
+
+function liveSessions(tx: Transaction, { userId, workspaceId }: NewSession, surfaceId?: string): Session[] {
+  const filter = {
+    userId,
+    workspaceId: workspaceId ?? null,
+    states: LIVE_STATES,
+    ...(surfaceId === undefined ? {} : { surfaceId }),
+  };
+  return readableRecords(tx.sessions.select(filter, Number.MAX_SAFE_INTEGER), toSession);
+}
+
+/** As many sessions that can be read as were asked for. */
+function readableSessions(limit: number, select: (limit: number) => readonly SessionRow[]): Session[] {
+  for (let asked = limit; ;) {
+    const rows = select(asked);
+    const sessions = readableRecords(rows, toSession);
+    if (sessions.length >= limit || rows.length < asked) return sessions.slice(0, limit);
+    asked = limit + rows.length - sessions.length;
+  }
+}
+
+function save(tx: Transaction, before: Session, after: Session): SessionChange {
+  const previousState = before.state;
+  if (after === before) return { session: before, previousState, changed: false };
+  const { id, ...row } = toSessionRow(after);
+  const { surfaces, metadata, ...rest } = row;
+  // The two JSON columns are the large ones, and most changes leave them alone.
+  tx.sessions.update(id, {
+    ...rest,
+    ...(after.attachedSurfaces === before.attachedSurfaces ? {} : { surfaces }),
+    ...(after.metadata === before.metadata ? {} : { metadata }),
+  });
+  return { session: after, previousState, changed: true };
+}
+
+function toFilter({ state, activeAfter, activeBefore, cursor, limit: _, ...rest }: SessionQuery): SessionFilter {
+  return {
+    ...rest,
+    ...(state === undefined ? {} : { states: Array.isArray(state) ? state : [state] }),
+    ...(activeAfter === undefined ? {} : { activeAfter: Date.parse(activeAfter) }),
+    ...(activeBefore === undefined ? {} : { activeBefore: Date.parse(activeBefore) }),
+    ...(cursor === undefined ? {} : { after: decodeCursor(cursor) }),
+  };
+}

@@ -1,0 +1,175 @@
+import { type JsonValue } from '../../common/json.js';
+import { type Lane, type LanePage, type LaneQuery } from '../../ledger/lane.js';
+import { TurnNotFoundError } from '../../ledger/turn.errors.js';
+import {
+  type AcceptedTurn,
+  type AcceptTurn,
+  type AwaitedTurn,
+  type ChangedLane,
+  type ClaimedTurn,
+  type ClaimNotice,
+  type ClaimRequest,
+  type LaneControl,
+  type RenewedLease,
+  type SettledTurn,
+  type SignalledTurn,
+  type StoredSignal,
+  type TurnFailure,
+  type TurnHold,
+  type TurnLedger,
+  type TurnQuery,
+  type TurnSettlement,
+  type TurnWait,
+} from '../../ledger/turn.store.js';
+import { type StoredStep } from '../../ledger/turn-step.js';
+import { type CancelMode, isTerminal, type Turn } from '../../ledger/turn.js';
+import { type TurnSpending } from '../../ledger/turn-usage.js';
+import { acceptTurn } from './accept-turn.js';
+import { awaitedBy, toAwaited } from './awaited.js';
+import { claimTurn } from './claim-turn.js';
+import { controlLane } from './lane-control.js';
+import { cancelOpenTurns, held, modeOfAll, offerDueLanes, restLane } from './lane.js';
+import { readableList, readAll } from './corrupt-records.js';
+import { selectionOf } from './turn-selection.js';
+import { toLane, toSignal, toStep, toTurn } from './row-mapping.js';
+import { type TurnRow } from './rows.js';
+import { recordSpending } from './spending.js';
+import { releaseTurn, retryTurn, settleTurn } from './settle-turn.js';
+import { storeStep } from './steps.js';
+import { markTurn, stopTurn } from './stop-turn.js';
+import { type EmbeddedDatabase, type Transaction } from './tables.js';
+import { signalTurn, waitTurn } from './wait-turn.js';
+
+/** The turn ledger of an embedded store: one transaction an operation. */
+export class EmbeddedTurnLedger implements TurnLedger {
+  constructor(private readonly db: EmbeddedDatabase) {}
+
+  accept(request: AcceptTurn): Promise<AcceptedTurn> {
+    return this.db.write((tx) => acceptTurn(tx, request));
+  }
+
+  async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
+    const { claimed, notices } = await this.db.write((tx) => {
+      const notices: ClaimNotice[] = [];
+      return { claimed: claimTurn(tx, sessionId, request, notices), notices };
+    });
+    for (const notice of notices) request.onNotice?.(notice);
+    return claimed;
+  }
+
+  renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
+    return this.db.write((tx) => {
+      const { turn } = held(tx, hold);
+      const leaseUntil = tx.now + leaseMs;
+      tx.lanes.update(hold.sessionId, { leaseUntil, attentionAt: leaseUntil });
+      return turn.cancelMode === null ? {} : { cancelMode: turn.cancelMode };
+    });
+  }
+
+  settle(hold: TurnHold, settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
+    return this.db.write((tx) => settleTurn(tx, hold, settlement, next));
+  }
+
+  retry(hold: TurnHold, failure: TurnFailure): Promise<Turn> {
+    return this.db.write((tx) => retryTurn(tx, hold, failure));
+  }
+
+  release(hold: TurnHold, delayMs: number, spending?: TurnSpending): Promise<Turn> {
+    return this.db.write((tx) => releaseTurn(tx, hold, delayMs, spending));
+  }
+
+  wait(hold: TurnHold, wait: TurnWait): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
+    return this.db.write((tx) => waitTurn(tx, hold, wait));
+  }
+
+  saveAwaited(hold: TurnHold, turns: readonly AwaitedTurn[]): Promise<void> {
+    return this.db.write((tx) => {
+      held(tx, hold);
+      tx.lanes.update(hold.sessionId, { awaited: toAwaited(hold, turns) });
+    });
+  }
+
+  awaited(sessionId: string): Promise<readonly AwaitedTurn[]> {
+    return this.db.read((tx) => awaitedBy(tx.lanes.get(sessionId)));
+  }
+
+  signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn> {
+    return this.db.write((tx) => signalTurn(tx, find(tx, turnId), name, payload));
+  }
+
+  cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
+    return this.db.write((tx) => cancelTurn(tx, find(tx, turnId), mode));
+  }
+
+  saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
+    return this.db.write((tx) => {
+      recordSpending(tx, held(tx, hold), spending);
+      if (before) storeStep(tx, hold.turnId, before);
+      return { ...step, value: storeStep(tx, hold.turnId, step) };
+    });
+  }
+
+  get(turnId: string): Promise<Turn | null> {
+    return this.db.read((tx) => {
+      const row = tx.turns.get(turnId);
+      return row ? toTurn(row) : null;
+    });
+  }
+
+  list({ limit = 50, ...query }: TurnQuery): Promise<Turn[]> {
+    const selection = selectionOf(query);
+    return readableList(limit, (most) => this.db.read((tx) => readAll(tx.turns.select(selection, most), toTurn)));
+  }
+
+  steps(turnId: string): Promise<StoredStep[]> {
+    return this.db.read((tx) => tx.steps.ofTurn(turnId).map(toStep));
+  }
+
+  signals(turnId: string): Promise<StoredSignal[]> {
+    return this.db.read((tx) => tx.signals.ofTurn(turnId).map(toSignal));
+  }
+
+  control(control: LaneControl): Promise<{ ring: boolean }> {
+    return this.db.write((tx) => ({ ring: controlLane(tx, control) }));
+  }
+
+  clear(sessionId: string): Promise<number> {
+    return this.db.write((tx) => cancelOpenTurns(tx, sessionId));
+  }
+
+  lane(sessionId: string): Promise<Lane> {
+    return this.db.read((tx) => toLane(tx.viewLane(sessionId)));
+  }
+
+  lanes({ after = '', limit = 50 }: LaneQuery): Promise<LanePage> {
+    return this.db.read((tx) => ({ lanes: tx.viewOpenLanes(after, limit).map(toLane), mode: modeOfAll(tx) }));
+  }
+
+  due(limit: number, includeOffered = false): Promise<string[]> {
+    return this.db.write((tx) => offerDueLanes(tx, limit, includeOffered));
+  }
+
+  purgeSettled(olderThanMs: number, limit: number): Promise<number> {
+    return this.db.write((tx) => tx.deleteTurns(tx.now - olderThanMs, limit));
+  }
+}
+
+function find(tx: Transaction, turnId: string): TurnRow {
+  const turn = tx.turns.get(turnId);
+  if (!turn) throw new TurnNotFoundError(turnId);
+  return turn;
+}
+
+function cancelTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): ChangedLane {
+  if (isTerminal(turn.status)) return { turn: toTurn(turn), ring: false };
+  if (turn.status === 'running') return { turn: toTurn(markTurn(tx, turn, mode)), ring: false };
+  const lane = tx.lanes.get(turn.sessionId);
+  const wasHead = tx.turns.head(turn.sessionId)?.id === turn.id;
+  const cancelled = toTurn(stopTurn(tx, turn, turn.status === 'waiting' ? mode : 'cancel'));
+  if (!lane) return { turn: cancelled, ring: false };
+  const depth = lane.depth - 1;
+  // Behind the head nothing changes for the lane; a new head may be due at once.
+  if (wasHead) return { turn: cancelled, ring: restLane(tx, lane.sessionId, depth) };
+  tx.lanes.update(lane.sessionId, { depth });
+  return { turn: cancelled, ring: false };
+}

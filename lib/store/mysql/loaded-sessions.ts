@@ -1,0 +1,175 @@
+import { createHash } from 'node:crypto';
+import { type SessionRow } from '../core/rows.js';
+import { type SessionFilter, type SessionTable } from '../core/tables.js';
+import { MemorySessions } from '../memory/memory-sessions.js';
+import { LoadedTable, type TableChanges } from './loaded-table.js';
+import { selectCount, selectHolders, selectSessions } from './session-queries.js';
+import { places, type Query, statement, type Statement } from './statement.js';
+import { SQL } from './tables-sql.js';
+import { fact, type Need, type Unit } from './unit.js';
+
+/** More than the users who change their surfaces at the same moment. */
+const SLOTS = 4096;
+
+export class LoadedSessions extends LoadedTable<SessionRow, string> implements SessionTable {
+  constructor(
+    unit: Unit,
+    private readonly openTurnsOf: (sessionIds: readonly string[]) => readonly Query[],
+    protected override readonly rows = new MemorySessions(unit.journal, () => false),
+  ) {
+    super(unit, SQL.session, rows, { lockOf: (session) => ({ session }), bundled: true, rowLock: true });
+  }
+
+  select(filter: SessionFilter, limit: number): SessionRow[] {
+    this.unit.recall(nameOf(filter, limit), () =>
+      this.unit.writes ? this.locked(filter, limit) : { queries: [this.selected(filter, limit)] },
+    );
+    // With what the work has changed.
+    return this.rows.select(filter, limit);
+  }
+
+  count(filter: SessionFilter): number {
+    const name = fact('count', JSON.stringify(filter));
+    const take: Query['take'] = ({ rows: [row] }) => this.unit.learn(name, row.total);
+    return this.unit.recall<number>(name, () => ({ queries: [{ ...selectCount(filter), take }] }));
+  }
+
+  stale(activeBefore: number, limit: number): SessionRow[] {
+    return this.listed('stale', () => [
+      SQL.session.select(
+        `WHERE state = 'active' AND last_activity_at < ? ORDER BY last_activity_at LIMIT ? ${this.unit.skipLocked}`,
+        activeBefore,
+        limit,
+      ),
+    ]);
+  }
+
+  ended(activeBefore: number | null, createdBefore: number | null, limit: number): SessionRow[] {
+    if (activeBefore === null && createdBefore === null) return [];
+    const endedBy = (condition: string, before: number | null): Statement[] =>
+      before === null ? [] : [this.withLane(`${condition} AND COALESCE(depth, 0) = 0 LIMIT ?`, before, limit)];
+    const rows = this.listed('ended', () => [
+      ...endedBy("state IN ('created', 'suspended') AND last_activity_at < ?", activeBefore),
+      ...endedBy('live_since < ?', createdBefore),
+    ]);
+    return rows.slice(0, limit);
+  }
+
+  expiredBefore(time: number, limit: number): string[] {
+    // A session expires after its last activity, so the index on that finds all that are old enough.
+    const old = "state = 'expired' AND last_activity_at < ? AND state_changed_at < ? ORDER BY last_activity_at LIMIT ?";
+    const rows = this.listed(
+      'expired',
+      () => [this.withLane(old, time, time, limit)],
+      (ids) => {
+        for (const id of ids) this.unit.locked.add(id);
+        return this.openTurnsOf(ids);
+      },
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  override changes(): TableChanges {
+    const changes = super.changes();
+    const surfaces = this.changedRows().flatMap(([before, after]) => surfaceChanges(before, after));
+    return { ...changes, deletes: [...changes.deletes, ...surfaces] };
+  }
+
+  removed(sessionId: string): void {
+    const row = this.rows.get(sessionId);
+    if (row) this.drop([row]);
+  }
+
+  private selected(filter: SessionFilter, limit: number): Query {
+    return {
+      ...selectSessions(filter, limit),
+      take: ({ rows }) => {
+        this.put(rows as unknown as SessionRow[]);
+        this.unit.learn(nameOf(filter, limit));
+      },
+    };
+  }
+
+  /** Those who hold a slot: nobody can join them while it is locked, and each of them is locked too. */
+  private locked(filter: SessionFilter, limit: number): Need {
+    const surfaces = [...new Set([filter.surfaceId, ...this.surfacesOfNew()])];
+    const filters = filter.surfaceId === undefined ? [filter] : surfaces.map((surfaceId) => ({ ...filter, surfaceId }));
+    const take: Query['take'] = ({ rows }) => {
+      for (const each of filters) this.unit.learn(nameOf(each, limit));
+      const ids = new Set((rows as unknown as SessionRow[]).map(({ id }) => id));
+      return this.lockAll([...ids].filter((id) => !this.rows.get(id)));
+    };
+    const surfaceIds = filters.flatMap(({ surfaceId }) => surfaceId ?? []);
+    return {
+      lock: { slots: filters.map(slotOf) },
+      queries: [{ ...selectHolders(filter, surfaceIds), take }],
+    };
+  }
+
+  /** A session that is created asks for each of its surfaces in turn. */
+  private surfacesOfNew(): string[] {
+    return this.changedRows().flatMap(([before, after]) => (before ? [] : surfacesOf(after)));
+  }
+
+  private lockAll(ids: readonly string[]): Query[] {
+    if (ids.length === 0) return [];
+    const lock = SQL.session.select(`WHERE id IN (${places(ids)}) ORDER BY id FOR UPDATE`, ...ids);
+    return [{ ...lock, take: ({ rows }) => this.put(rows as unknown as SessionRow[]) }];
+  }
+
+  /** Sessions and their lanes, which are both locked; an outer join, because it begins with the session. */
+  private withLane(rest: string, ...values: number[]): Statement {
+    const join = 'LEFT JOIN {lane} ON {lane}.session_id = {session}.id';
+    return SQL.session.select(`${join} WHERE ${rest} ${this.unit.skipLocked}`, ...values);
+  }
+
+  /** Rows that were found once in this transaction stay found: they are locked. */
+  private listed(
+    name: string,
+    queries: () => Statement[],
+    andThen: (ids: readonly string[]) => readonly Query[] = () => [],
+  ): SessionRow[] {
+    const found = this.unit.recall<Set<string>>(name, () => {
+      const ids = new Set<string>();
+      const take: Query['take'] = ({ rows }) => {
+        const sessions = rows as unknown as SessionRow[];
+        this.put(sessions);
+        for (const { id } of sessions) ids.add(id);
+        this.unit.learn(name, ids);
+        return andThen(sessions.map(({ id }) => id));
+      };
+      return { queries: queries().map((query) => ({ ...query, take })) };
+    });
+    return [...found].flatMap((id) => this.rows.get(id) ?? []);
+  }
+}
+
+/** What concurrent changes of the same user, workspace and surface have in common. */
+function slotOf({ userId, workspaceId, surfaceId }: SessionFilter): number {
+  const slot = createHash('sha256')
+    .update(JSON.stringify([userId, workspaceId, surfaceId]))
+    .digest();
+  return slot.readUInt32BE() % SLOTS;
+}
+
+function surfaceChanges(before: SessionRow | undefined, after: SessionRow | undefined): Statement[] {
+  if (before?.surfaces === after?.surfaces) return [];
+  const [old, current] = [surfacesOf(before), surfacesOf(after)];
+  const id = before?.id ?? after?.id ?? '';
+  const gone = old.filter((surface) => !current.includes(surface));
+  const come = current.filter((surface) => !old.includes(surface));
+  const remove = `DELETE FROM {session_surface} WHERE session_id = ? AND surface_id IN (${places(gone)})`;
+  const add = `INSERT INTO {session_surface} (surface_id, session_id) VALUES ${come.map(() => '(?, ?)').join(', ')}`;
+  return [
+    ...(gone.length > 0 ? [statement(remove, id, ...gone)] : []),
+    ...(come.length > 0 ? [statement(add, ...come.flatMap((surface) => [surface, id]))] : []),
+  ];
+}
+
+function surfacesOf(row: SessionRow | undefined): string[] {
+  return row ? (JSON.parse(row.surfaces) as string[]) : [];
+}
+
+function nameOf(filter: SessionFilter, limit: number): string {
+  return fact('sessions', JSON.stringify(filter), limit);
+}

@@ -1,0 +1,77 @@
+import { type DataSource, type DataSourceOptions } from 'typeorm';
+import { SessionsError, StoreUnavailableError } from '../../common/sessions.error.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { embeddedPorts } from '../core/embedded-ports.js';
+import { assertSchema, pendingMigrations, type StoredVersion } from '../typeorm/assert-schema.js';
+import { optionsOf } from '../typeorm/open-data-source.js';
+import { runMigrations } from '../typeorm/run-migrations.js';
+import { placeOf, type SqlPlace } from '../typeorm/sql-place.js';
+import { type ResolvedTypeormOptions } from '../typeorm/typeorm-adapter.options.js';
+import { MysqlDatabase } from './mysql-database.js';
+import { asStoreError } from './mysql-errors.js';
+import { MysqlPool } from './mysql-pool.js';
+import { statement } from './statement.js';
+
+/** The store in MySQL 8 or MariaDB 10.6 and later, for any number of processes. */
+export class MysqlAdapter {
+  private readonly place: SqlPlace;
+  private pool: MysqlPool | null = null;
+
+  private constructor(
+    private readonly connection: DataSourceOptions,
+    private readonly options: ResolvedTypeormOptions,
+  ) {
+    this.place = placeOf(connection, options.tablePrefix);
+  }
+
+  /** @param dataSource the application's, whose options count, or the options of one; the connections are our own */
+  static create(dataSource: DataSource | DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
+    const adapter = new MysqlAdapter(optionsOf(dataSource), options);
+    const database = new MysqlDatabase(() => adapter.opened());
+    return {
+      ...embeddedPorts(database),
+      shared: true,
+      system: adapter.place.dialect.system,
+      init: () => adapter.init(),
+      ping: async () => {
+        await database.read((tx) => tx.now);
+      },
+      pendingMigrations: () => pendingMigrations((sql) => adapter.query(adapter.opened(), sql), adapter.place),
+      close: () => adapter.close(),
+    };
+  }
+
+  private async init(): Promise<void> {
+    if (this.pool) return;
+    const { tablePrefix, migrationsRun, operationTimeoutMs } = this.options;
+    try {
+      if (migrationsRun) await runMigrations(this.connection, tablePrefix, operationTimeoutMs);
+      const pool = await MysqlPool.open(this.connection, this.place, operationTimeoutMs);
+      this.pool = pool;
+      await assertSchema((sql) => this.query(pool, sql), this.place);
+    } catch (error) {
+      await this.close();
+      const known = asStoreError(error);
+      if (known instanceof SessionsError) throw known;
+      // Of the migrations' own connections too.
+      throw new StoreUnavailableError(`The ${this.place.dialect.title} store could not be opened.`, { cause: error });
+    }
+  }
+
+  private async close(): Promise<void> {
+    const { pool } = this;
+    this.pool = null;
+    await pool?.close();
+  }
+
+  private async query(pool: MysqlPool, sql: string): Promise<StoredVersion[]> {
+    const [{ rows }] = await pool.use(pool.deadline(), (connection) => connection.run([statement(sql)]));
+    return rows as unknown as StoredVersion[];
+  }
+
+  private opened(): MysqlPool {
+    if (!this.pool)
+      throw new StoreUnavailableError(`The ${this.place.dialect.title} store is not open.`, { maybeApplied: false });
+    return this.pool;
+  }
+}

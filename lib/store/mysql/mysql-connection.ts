@@ -1,0 +1,123 @@
+import { type Duplex } from 'node:stream';
+import { type PoolConnection, type QueryOptions, type TypeCast } from 'mysql2';
+import { type Deadline } from '../../common/deadline.js';
+import { type SqlPlace } from '../typeorm/sql-place.js';
+import { endsConnection, MysqlFailure } from './mysql-errors.js';
+import { type Answer, type Statement, statement } from './statement.js';
+
+/** Characters of one round trip at most: `max_allowed_packet` is 16 MB in MariaDB, and text grows when it is quoted. */
+const MAX_TRIP = 1_000_000;
+
+const COMMIT = statement('COMMIT');
+
+/**
+ * What our statements rely on, whatever the server's or the application's defaults are: they read what they have locked, a
+ * value that does not fit is refused, a backslash escapes, and no local time is skipped or repeated.
+ */
+const SETTINGS: readonly Statement[] = [
+  statement('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED'),
+  statement(
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 5",
+  ),
+];
+
+const NUMBERS = new Set(['TINY', 'SHORT', 'LONG', 'INT24', 'LONGLONG']);
+
+/** Keys are VARBINARY and come back as text; times and counters stay below 2^53. */
+const typeCast: TypeCast = (field) => {
+  const text = field.string('utf8');
+  return text !== null && NUMBERS.has(field.type) ? Number(text) : text;
+};
+
+/** A connection of the pool, for one operation: several statements in one round trip. */
+export class MysqlConnection {
+  private static readonly prepared = new WeakSet<object>();
+  private broken = false;
+
+  constructor(
+    private readonly raw: PoolConnection,
+    private readonly place: SqlPlace,
+    private readonly deadline: Deadline,
+  ) {}
+
+  /** @throws MysqlFailure by the first statement that fails; those after it have not run */
+  async run(statements: readonly Statement[]): Promise<Answer[]> {
+    const prepare = MysqlConnection.prepared.has(this.raw) ? [] : SETTINGS;
+    const answers: Answer[] = [];
+    for (const trip of trips([...prepare, ...statements])) answers.push(...(await this.send(trip)));
+    MysqlConnection.prepared.add(this.raw);
+    return answers.slice(prepare.length);
+  }
+
+  /** Runs the statements of a transaction that are left, and its commit. @throws MysqlFailure */
+  async commit(statements: readonly Statement[]): Promise<void> {
+    await this.run([...statements, COMMIT]);
+  }
+
+  /** Ends the transaction, if only by ending the connection. */
+  async rollBack(): Promise<void> {
+    if (this.broken) return;
+    try {
+      await this.run([statement('ROLLBACK')]);
+    } catch {
+      this.broken = true;
+    }
+  }
+
+  release(): void {
+    if (!this.broken) {
+      this.raw.release();
+      return;
+    }
+    this.raw.destroy();
+    // What the driver does waits for the server, which may say nothing any more.
+    (this.raw as { stream?: Duplex }).stream?.destroy();
+  }
+
+  private async send(trip: readonly Statement[]): Promise<Answer[]> {
+    try {
+      return await this.deadline.wait(this.query(trip));
+    } catch (error) {
+      this.broken ||= endsConnection(error);
+      throw new MysqlFailure(error, trip.includes(COMMIT));
+    }
+  }
+
+  private query(statements: readonly Statement[]): Promise<Answer[]> {
+    const options: QueryOptions = {
+      sql: statements.map(({ sql }) => this.place.fill(sql)).join(';\n'),
+      values: statements.flatMap(({ values }) => values),
+      typeCast,
+      rowsAsArray: false,
+      nestTables: false,
+    };
+    return new Promise((resolve, reject) => {
+      this.raw.query(options, (error, result) => {
+        if (error) reject(error);
+        else resolve((statements.length === 1 ? [result] : (result as unknown[])).map(toAnswer));
+      });
+    });
+  }
+}
+
+function* trips(statements: readonly Statement[]): Generator<Statement[]> {
+  let trip: Statement[] = [];
+  let size = 0;
+  for (const next of statements) {
+    const length = next.values.reduce<number>((sum, value) => sum + String(value).length, next.sql.length);
+    if (trip.length > 0 && size + length > MAX_TRIP) {
+      yield trip;
+      trip = [];
+      size = 0;
+    }
+    trip.push(next);
+    size += length;
+  }
+  yield trip;
+}
+
+function toAnswer(result: unknown): Answer {
+  if (Array.isArray(result)) return { rows: result as Answer['rows'], affected: 0 };
+  const { affectedRows } = result as { affectedRows?: number };
+  return { rows: [], affected: affectedRows ?? 0 };
+}

@@ -1,0 +1,76 @@
+import { columnName, type ColumnType, type TableName, TABLES } from '../typeorm/table-definitions.js';
+import { places, type Statement, statement, type Value } from './statement.js';
+
+/** The statements of one table's rows by primary key. */
+export class TableSql<Row extends object = Record<string, Value>> {
+  /** The columns under the names of the row's properties, for SELECT. */
+  readonly columns: string;
+  private readonly properties: readonly (keyof Row & string)[];
+  private readonly keys: readonly (keyof Row & string)[];
+  private readonly where: string;
+
+  constructor(readonly table: TableName) {
+    const columns = Object.entries<ColumnType>(TABLES[table].columns);
+    const names = (of: typeof columns): (keyof Row & string)[] =>
+      of.map(([property]) => property as keyof Row & string);
+    this.properties = names(columns);
+    this.keys = names(columns.filter(([, type]) => type.endsWith('key')));
+    this.columns = this.properties.map((property) => `${this.column(property)} AS \`${property}\``).join(', ');
+    this.where = this.keys.map((key) => `${this.column(key)} = ?`).join(' AND ');
+  }
+
+  /** The key as one text; its parts are ids, names and numbers, which hold no control characters. */
+  textOf(key: unknown): string {
+    return this.keyValues(key).join('\u0000');
+  }
+
+  /** The key of a row: the only part itself, or all parts by name. */
+  keyOf(row: Row): unknown {
+    return this.keys.length === 1 ? row[this.keys[0]] : row;
+  }
+
+  /** @param rest of the statement, after FROM and the table */
+  select(rest: string, ...values: Value[]): Statement {
+    return statement(`SELECT ${this.columns} FROM {${this.table}} ${rest}`, ...values);
+  }
+
+  byKey(key: unknown, lock = ''): Statement {
+    return this.select(`WHERE ${this.where} ${lock}`, ...this.keyValues(key));
+  }
+
+  /** As byKey, for a key of one part. */
+  byTerm(term: { readonly sql: string; readonly values: readonly Value[] }, lock: string): Statement {
+    return this.select(`WHERE ${this.column(this.keys[0])} = ${term.sql} ${lock}`, ...term.values);
+  }
+
+  insert(rows: readonly Row[]): Statement {
+    const names = this.properties.map((property) => this.column(property)).join(', ');
+    const row = `(${places(this.properties)})`;
+    return statement(
+      `INSERT INTO {${this.table}} (${names}) VALUES ${rows.map(() => row).join(', ')}`,
+      ...rows.flatMap((values) => this.properties.map((property) => values[property] as Value)),
+    );
+  }
+
+  /** What changed from one state of a row to the next; nothing when nothing did. */
+  update(before: Row, after: Row): Statement[] {
+    const changed = this.properties.filter((property) => before[property] !== after[property]);
+    if (changed.length === 0) return [];
+    const sets = changed.map((property) => `${this.column(property)} = ?`).join(', ');
+    const values = changed.map((property) => after[property] as Value);
+    return [statement(`UPDATE {${this.table}} SET ${sets} WHERE ${this.where}`, ...values, ...this.keyValues(after))];
+  }
+
+  delete(key: unknown): Statement {
+    return statement(`DELETE FROM {${this.table}} WHERE ${this.where}`, ...this.keyValues(key));
+  }
+
+  private column(property: string): string {
+    return `{${this.table}}.\`${columnName(property)}\``;
+  }
+
+  private keyValues(key: unknown): Value[] {
+    if (typeof key !== 'object' || key === null) return [key as Value];
+    return this.keys.map((name) => (key as Row)[name] as Value);
+  }
+}

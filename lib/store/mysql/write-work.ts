@@ -1,0 +1,46 @@
+import { type Transaction } from '../core/tables.js';
+import { type MysqlConnection } from './mysql-connection.js';
+import { ask, type Query, statement } from './statement.js';
+import { type TransactionLocks } from './transaction-locks.js';
+import { type Need, Unit } from './unit.js';
+import { WorkTables } from './work-tables.js';
+
+const BEGIN = statement('START TRANSACTION');
+
+/** One attempt of a work in one transaction. @throws MysqlFailure, or what the work throws; then nothing is written */
+export async function writeOnce<T>(
+  connection: MysqlConnection,
+  locks: TransactionLocks,
+  work: (tx: Transaction) => T,
+): Promise<{ result: T; changed: ReadonlySet<string> }> {
+  const tables = new WorkTables(new Unit(true));
+  const { unit } = tables;
+  let begun = false;
+  try {
+    for (;;) {
+      const outcome = tables.run(work);
+      if ('result' in outcome) {
+        const changes = tables.changes();
+        // Without changes nothing stays of a lane that was made to be locked.
+        if (changes.length > 0 || unit.hasWritten) await connection.commit(changes);
+        else if (begun) await connection.rollBack();
+        return { result: outcome.result, changed: unit.changed };
+      }
+      const queries = load(tables, locks, outcome.need);
+      // It would ask for the same for ever.
+      if (begun && queries.length === 0) throw new Error('Nothing loads what the work asks for.');
+      await ask(connection, begun ? queries : [BEGIN, ...locks.first(tables), ...queries], [unit.clock()]);
+      begun = true;
+      unit.journal.clear();
+    }
+  } catch (error) {
+    if (begun) await connection.rollBack();
+    throw error;
+  }
+}
+
+function load(tables: WorkTables, locks: TransactionLocks, { lock, queries, bundled }: Need): readonly Query[] {
+  if (!lock) return queries;
+  const locking = locks.lock(tables, lock);
+  return bundled && locking.length > 0 ? locking : [...locking, ...queries];
+}

@@ -1,0 +1,101 @@
+import { type DataSource, type DataSourceOptions } from 'typeorm';
+import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { assertSchema, pendingMigrations } from '../typeorm/assert-schema.js';
+import { openDataSource, type OpenDataSource, optionsOf } from '../typeorm/open-data-source.js';
+import { runMigrations } from '../typeorm/run-migrations.js';
+import { placeOf, type SqlPlace } from '../typeorm/sql-place.js';
+import { type ResolvedTypeormOptions } from '../typeorm/typeorm-adapter.options.js';
+import { PostgresCheckpoints } from './postgres-checkpoints.js';
+import { PostgresConversations } from './postgres-conversations.js';
+import { PostgresDatabase } from './postgres-database.js';
+import { asStoreError } from './postgres-errors.js';
+import { PostgresHints } from './postgres-hints.js';
+import { PostgresLaneCalls } from './postgres-lane-calls.js';
+import { PostgresLeases } from './postgres-leases.js';
+import { PostgresSessions } from './postgres-sessions.js';
+import { PostgresState } from './postgres-state.js';
+import { PostgresTurnEvents } from './postgres-turn-events.js';
+import { PostgresTurns } from './postgres-turns.js';
+
+/** The store in a PostgreSQL database: every operation is one call of a function that a migration has made. */
+export class PostgresAdapter {
+  private readonly place: SqlPlace;
+  private readonly database: PostgresDatabase;
+  private readonly hints: PostgresHints;
+  private opened: OpenDataSource | null = null;
+
+  private constructor(
+    private readonly given: DataSource | DataSourceOptions,
+    private readonly options: ResolvedTypeormOptions,
+  ) {
+    assertPool(optionsOf(given));
+    this.place = placeOf(optionsOf(given), options.tablePrefix);
+    const dataSource = (): DataSource => this.dataSource();
+    this.database = new PostgresDatabase(this.place, dataSource, options.operationTimeoutMs);
+    this.hints = new PostgresHints(this.place, dataSource, options.operationTimeoutMs);
+  }
+
+  static create(given: DataSource | DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
+    const adapter = new PostgresAdapter(given, options);
+    const { database, hints } = adapter;
+    const laneCalls = new PostgresLaneCalls(database);
+    return {
+      sessions: new PostgresSessions(database),
+      turns: new PostgresTurns(database, laneCalls, (turnId, turn) => hints.tell(turnId, turn)),
+      hints,
+      events: new PostgresTurnEvents(database, laneCalls),
+      checkpoints: new PostgresCheckpoints(database),
+      conversations: new PostgresConversations(database),
+      state: new PostgresState(database),
+      leases: new PostgresLeases(database),
+      shared: true,
+      system: adapter.place.dialect.system,
+      init: () => adapter.init(),
+      ping: () => adapter.ping(),
+      pendingMigrations: () => pendingMigrations((sql) => database.query(sql), adapter.place),
+      close: () => adapter.close(),
+    };
+  }
+
+  private async init(): Promise<void> {
+    if (this.opened) return;
+    const { tablePrefix, migrationsRun, operationTimeoutMs } = this.options;
+    try {
+      if (migrationsRun) await runMigrations(optionsOf(this.given), tablePrefix, operationTimeoutMs);
+      this.opened = await openDataSource(this.given, operationTimeoutMs);
+      await assertSchema((sql) => this.database.query(sql), this.place);
+      await this.database.init();
+      await this.hints.open();
+    } catch (error) {
+      await this.close();
+      throw asStoreError(error, true);
+    }
+  }
+
+  private async ping(): Promise<void> {
+    await this.database.query('SELECT 1');
+  }
+
+  private async close(): Promise<void> {
+    const { opened } = this;
+    if (!opened) return;
+    await this.hints.close();
+    this.opened = null;
+    await opened.close();
+  }
+
+  private dataSource(): DataSource {
+    if (!this.opened) throw new StoreUnavailableError('The PostgreSQL store is not open.', { maybeApplied: false });
+    return this.opened.dataSource;
+  }
+}
+
+/** One connection listens for hints; what works needs another one. */
+function assertPool({ poolSize, extra }: DataSourceOptions): void {
+  const size = Number(poolSize ?? (extra as { readonly max?: unknown } | undefined)?.max ?? 10);
+  if (size >= 2) return;
+  throw new SessionsConfigurationError(
+    `typeormAdapter: dataSource.poolSize is ${size}; PostgreSQL needs 2 or more, one of which listens for hints.`,
+  );
+}

@@ -1,0 +1,58 @@
+import { type JsonValue } from '../../common/json.js';
+import { type StateAddress, type StateAppend, type StateBatch, type StateDocument } from '../../ledger/state.store.js';
+import { readRecord } from '../core/corrupt-records.js';
+import { iso } from '../core/iso.js';
+import { toDocument } from '../core/row-mapping.js';
+
+/** A document as the functions answer it. */
+export interface SqlDocument {
+  readonly value: string;
+  readonly batches: readonly SqlBatch[];
+  readonly version: number;
+  readonly created_at: number;
+  readonly accessed_at: number;
+  readonly expires_at: number | null;
+}
+
+/** The entries are text that is JSON itself, see PostgresDatabase. */
+interface SqlBatch {
+  readonly id: string;
+  readonly at: number;
+  readonly entries: string;
+}
+
+export function addressArgs({ namespace, scope, sessionId, key }: StateAddress): Record<string, unknown> {
+  return { namespace, scope, session_id: sessionId, key };
+}
+
+/** An append as `append_to_document` takes it. */
+export function appendArgs(address: StateAddress, append: StateAppend): Record<string, unknown> {
+  const { id, entries, initial, ifVersion, ttlMs, keepExpiry, fold, requireSession } = append;
+  return {
+    ...addressArgs(address),
+    id,
+    entries: entries.length > 0 ? JSON.stringify(entries) : undefined,
+    initial: JSON.stringify(initial),
+    if_version: ifVersion,
+    ttl_ms: ttlMs,
+    keep_expiry: keepExpiry,
+    require_session: requireSession,
+    fold_through: fold?.through,
+    fold_value: JSON.stringify(fold?.value),
+  };
+}
+
+/** @param key of the document, as errors name it */
+export function toDocumentFromSql(sql: SqlDocument, key = ''): StateDocument {
+  return readRecord('document', key, () => documentOf(sql, key));
+}
+
+function documentOf(sql: SqlDocument, key: string): StateDocument {
+  const { value, version, created_at: createdAt, accessed_at: accessedAt, expires_at: expiresAt } = sql;
+  const document = toDocument({ key, value, batches: '[]', version, createdAt, accessedAt, expiresAt });
+  return { ...document, batches: sql.batches.map(toBatch) };
+}
+
+function toBatch({ id, at, entries }: SqlBatch): StateBatch {
+  return { id, at: iso(at), entries: JSON.parse(entries) as JsonValue[] };
+}

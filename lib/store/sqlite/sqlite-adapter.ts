@@ -1,0 +1,155 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type BetterSqlite3 from 'better-sqlite3';
+import { type DataSourceOptions } from 'typeorm';
+import { loadPeer } from '../../common/load-peer.js';
+import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
+import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { embeddedPorts } from '../core/embedded-ports.js';
+import { type EmbeddedDatabase } from '../core/tables.js';
+import { assertSchema, pendingMigrations, type StoredVersion } from '../typeorm/assert-schema.js';
+import { dialectOf } from '../typeorm/dialects.js';
+import { runMigrations } from '../typeorm/run-migrations.js';
+import { placeOf } from '../typeorm/sql-place.js';
+import { type ResolvedTypeormOptions } from '../typeorm/typeorm-adapter.options.js';
+import { FileLock, type OpenDatabase } from './file-lock.js';
+import { SqliteDatabase } from './sqlite-database.js';
+import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
+
+/** How long a start waits for a worker of the same file that is just stopping. */
+const WORKER_LOCK_TIMEOUT_MS = 5000;
+const MIGRATION_LOCK_TIMEOUT_MS = 60_000;
+/** Pages; a larger log means fewer checkpoints of the log between commits. */
+const WAL_AUTOCHECKPOINT = 4000;
+
+/**
+ * The store in a SQLite file. TypeORM makes the schema; everything else runs on a connection of our own, because
+ * transactions of TypeORM's driver share one connection and mix under concurrency.
+ */
+export class SqliteAdapter {
+  private readonly file: string;
+  private workerLock: FileLock | null = null;
+  private connection: BetterSqlite3.Database | null = null;
+  private database: SqliteDatabase | null = null;
+
+  private constructor(
+    private readonly dataSource: DataSourceOptions,
+    private readonly options: ResolvedTypeormOptions,
+  ) {
+    const { database } = dataSource;
+    if (typeof database !== 'string' || database === '' || database === ':memory:' || database.startsWith('file:')) {
+      const advice = database
+        ? 'For a store that lives in memory use memoryAdapter().'
+        : 'Is its environment variable set?';
+      throw new SessionsConfigurationError(
+        `typeormAdapter: the SQLite database is ${JSON.stringify(database)}; it must be the path of a file. ${advice}`,
+      );
+    }
+    this.file = resolve(database);
+  }
+
+  static create(dataSource: DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
+    const adapter = new SqliteAdapter(dataSource, options);
+    return {
+      ...embeddedPorts(adapter.lazyDatabase()),
+      shared: false,
+      system: dialectOf(dataSource).system,
+      init: () => adapter.init(),
+      ping: () => adapter.ping(),
+      pendingMigrations: () => adapter.pendingMigrations(),
+      beginWork: () => adapter.beginWork(),
+      close: () => adapter.close(),
+    };
+  }
+
+  private async init(): Promise<void> {
+    if (this.database) return;
+    const open = await this.driver();
+    if (!existsSync(dirname(this.file))) mkdirSync(dirname(this.file), { recursive: true });
+    // A short wait only: it blocks the event loop. The longer ones are asynchronous.
+    const db = open(this.file, { timeout: 10 });
+    try {
+      await this.migrate(db, open);
+      db.pragma(`synchronous = ${this.options.synchronous}`);
+      db.pragma(`wal_autocheckpoint = ${WAL_AUTOCHECKPOINT}`);
+    } catch (error) {
+      db.close();
+      throw asStoreError(error);
+    }
+    this.connection = db;
+    this.database = new SqliteDatabase(db, this.options.tablePrefix, this.options.busyTimeoutMs);
+  }
+
+  /** Processes that start at once take turns; all but the first find nothing left to do. */
+  private async migrate(db: BetterSqlite3.Database, open: OpenDatabase): Promise<void> {
+    const lock = new FileLock(open, `${this.file}-migration`);
+    if (!(await lock.acquire(MIGRATION_LOCK_TIMEOUT_MS))) {
+      throw new StoreUnavailableError(`Another process has been migrating ${this.file} for over a minute.`, {
+        maybeApplied: false,
+      });
+    }
+    try {
+      // First, because in the older journal mode readers would hold up the migrations too.
+      await retryWhileBusy(() => db.pragma('journal_mode = WAL'), this.options.busyTimeoutMs);
+      await runMigrations(this.dataSource, this.options.tablePrefix);
+      await assertSchema(async (sql) => versionsIn(db, sql), placeOf(this.dataSource, this.options.tablePrefix));
+    } finally {
+      lock.release();
+    }
+  }
+
+  private async pendingMigrations(): Promise<readonly string[]> {
+    const { connection } = this;
+    if (!connection) return [];
+    const place = placeOf(this.dataSource, this.options.tablePrefix);
+    return pendingMigrations(async (sql) => versionsIn(connection, sql), place);
+  }
+
+  private async beginWork(): Promise<void> {
+    const lock = new FileLock(await this.driver(), `${this.file}-worker`);
+    if (!(await lock.acquire(WORKER_LOCK_TIMEOUT_MS))) {
+      throw new SessionsConfigurationError(
+        `Another process already runs turns on ${this.file}, and a SQLite file has one worker process at a time. ` +
+          'Stop the other process, or use a store that processes can share.',
+      );
+    }
+    this.workerLock = lock;
+    // Whoever held the lock before is gone: what it was running is free at once.
+    await this.opened().lapseAll();
+  }
+
+  private async ping(): Promise<void> {
+    await this.opened().read((tx) => tx.now);
+  }
+
+  private async close(): Promise<void> {
+    await this.database?.close();
+    this.database = null;
+    this.connection = null;
+    this.workerLock?.release();
+    this.workerLock = null;
+  }
+
+  private opened(): SqliteDatabase {
+    if (this.database) return this.database;
+    throw new StoreUnavailableError(`The SQLite store ${this.file} is not open.`, { maybeApplied: false });
+  }
+
+  /** The ports exist before the file is open, and answer with a typed error until then and after close. */
+  private lazyDatabase(): EmbeddedDatabase {
+    return {
+      write: async (work) => this.opened().write(work),
+      read: async (work) => this.opened().read(work),
+      onChanged: (listener) => this.opened().onChanged(listener),
+    };
+  }
+
+  private async driver(): Promise<OpenDatabase> {
+    const { default: Driver } = await loadPeer('better-sqlite3', () => import('better-sqlite3'));
+    return (file, options) => new Driver(file, options);
+  }
+}
+
+function versionsIn(db: BetterSqlite3.Database, sql: string): StoredVersion[] {
+  return db.prepare<[], StoredVersion>(sql).all();
+}

@@ -1,0 +1,202 @@
+import { type Database } from 'better-sqlite3';
+import { type EmbeddedDatabase, type Transaction } from '../core/tables.js';
+import { HintEmitter } from '../core/hint-emitter.js';
+import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
+import { SqliteConnection, SqliteTable } from './sqlite-table.js';
+import { SqliteCheckpoints, SqliteDocuments, SqliteMessages } from './sqlite-contents.js';
+import { SqliteSessions } from './sqlite-sessions.js';
+import { SqliteLanes, SqliteSignals, SqliteSteps, SqliteTurnEvents, SqliteTurns } from './sqlite-turns.js';
+
+interface PendingWrite {
+  readonly work: (tx: Transaction) => unknown;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** One write of a batch after it ran, before the batch is committed. */
+interface RanWrite {
+  readonly write: PendingWrite;
+  readonly outcome: { readonly result: unknown } | { readonly error: unknown };
+}
+
+/** The row with the version of the document that was created last. A lease has another name: this is not one. */
+const VERSIONS = '';
+
+/** Writes of one commit at most: a commit blocks the event loop. */
+const MAX_BATCH = 200;
+
+/**
+ * A SQLite file behind a connection of our own. All writes that come in one turn of the event loop share one commit,
+ * because a commit to disk costs much more than what is in it; each is a savepoint, so that one that throws is undone
+ * alone. An answer is given only once its commit is on disk.
+ */
+export class SqliteDatabase implements EmbeddedDatabase {
+  private readonly tables: Omit<
+    Transaction,
+    'now' | 'nextVersion' | 'deleteSession' | 'deleteTurns' | 'deleteExpiredEvents' | 'changed'
+  >;
+  private readonly lanes: SqliteLanes;
+  private readonly connection: SqliteConnection;
+  private readonly hints = new HintEmitter();
+  private pending: PendingWrite[] = [];
+  private flushing: Promise<void> | null = null;
+
+  constructor(
+    private readonly db: Database,
+    prefix: string,
+    private readonly busyTimeoutMs: number,
+  ) {
+    const connection = new SqliteConnection(db, prefix);
+    this.connection = connection;
+    this.lanes = new SqliteLanes(connection);
+    this.tables = {
+      sessions: new SqliteSessions(connection),
+      lanes: this.lanes,
+      turns: new SqliteTurns(connection),
+      steps: new SqliteSteps(connection),
+      signals: new SqliteSignals(connection),
+      events: new SqliteTurnEvents(connection),
+      checkpoints: new SqliteCheckpoints(connection),
+      messages: new SqliteMessages(connection),
+      documents: new SqliteDocuments(connection),
+      leases: new SqliteTable(connection, 'lease'),
+      tombstones: new SqliteTable(connection, 'tombstone'),
+      viewLane: (sessionId) => this.lanes.view(sessionId),
+      viewOpenLanes: (after, limit) => this.lanes.viewOpen(after, limit),
+    };
+  }
+
+  write<T>(work: (tx: Transaction) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.pending.push({ work, resolve: resolve as (result: unknown) => void, reject });
+      this.flushing ??= this.flush();
+    });
+  }
+
+  async read<T>(work: (tx: Transaction) => T): Promise<T> {
+    try {
+      return this.db.transaction(() => work(this.transaction(new Set())))();
+    } catch (error) {
+      throw asStoreError(error);
+    }
+  }
+
+  /** Sets free what the worker that held the file before us left running or had yet to visit. */
+  lapseAll(): Promise<void> {
+    return this.write((tx) => this.lanes.lapseAll(tx.now));
+  }
+
+  onChanged(listener: (turnId: string) => void): () => void {
+    return this.hints.subscribe(listener);
+  }
+
+  /** Waits for the writes that are under way. */
+  async close(): Promise<void> {
+    await this.flushing;
+    this.db.close();
+  }
+
+  private async flush(): Promise<void> {
+    // Lets the rest of this turn of the event loop join the batch.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (this.pending.length > 0) {
+      const batch = this.pending.splice(0, MAX_BATCH);
+      try {
+        await retryWhileBusy(() => this.connection.statement('BEGIN IMMEDIATE').run(), this.busyTimeoutMs);
+        this.commit(batch);
+      } catch (error) {
+        if (this.db.inTransaction) this.db.exec('ROLLBACK');
+        for (const { reject } of batch) reject(asStoreError(error));
+      }
+    }
+    this.flushing = null;
+  }
+
+  private commit(batch: readonly PendingWrite[]): void {
+    const changed = new Set<string>();
+    const tx = this.transaction(changed);
+    const ran = batch.map((write): RanWrite => ({ write, outcome: this.run(write.work, tx) }));
+    this.connection.statement('COMMIT').run();
+
+    for (const turnId of changed) this.hints.tell(turnId);
+    for (const { write, outcome } of ran) {
+      if ('error' in outcome) write.reject(outcome.error);
+      else write.resolve(outcome.result);
+    }
+  }
+
+  private run(work: PendingWrite['work'], tx: Transaction): RanWrite['outcome'] {
+    this.connection.statement('SAVEPOINT operation').run();
+    try {
+      const result = work(tx);
+      this.connection.statement('RELEASE operation').run();
+      return { result };
+    } catch (error) {
+      // Some failures of the disk end the whole transaction; then the whole batch has failed.
+      if (!this.db.inTransaction) throw error;
+      this.connection.statement('ROLLBACK TO operation').run();
+      this.connection.statement('RELEASE operation').run();
+      return { error: asStoreError(error) };
+    }
+  }
+
+  private transaction(changed: Set<string>): Transaction {
+    const now = this.now();
+    return {
+      ...this.tables,
+      now,
+      nextVersion: (before) => (before > 0 ? before + 1 : this.firstVersion(now)),
+      deleteSession: (sessionId) => this.deleteSession(sessionId),
+      deleteTurns: (settledBefore, limit) => this.deleteTurns(settledBefore, limit),
+      deleteExpiredEvents: (limit) => this.deleteExpiredEvents(now, limit),
+      changed: (turnId) => changed.add(turnId),
+    };
+  }
+
+  /**
+   * Versions begin at the clock in microseconds. SQLite's has milliseconds, so that of the last document that any process created is
+   * stored, and the next one begins farther on than a document is written to within a millisecond.
+   */
+  private firstVersion(now: number): number {
+    const { leases } = this.tables;
+    const last = leases.get(VERSIONS);
+    const fence = Math.max((last?.fence ?? 0) + 1000, now * 1000);
+    if (last) leases.update(VERSIONS, { fence });
+    else leases.insert({ name: VERSIONS, holder: '', fence, expiresAt: 0 });
+    return fence;
+  }
+
+  private now(): number {
+    const row = this.connection.statement("SELECT CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) AS now").get();
+    return (row as { now: number }).now;
+  }
+
+  private deleteSession(sessionId: string): void {
+    const remove = (sql: string): void => void this.connection.statement(sql).run(sessionId);
+    const turns = 'SELECT id FROM {turn} WHERE session_id = ?';
+    remove(`DELETE FROM {step} WHERE turn_id IN (${turns})`);
+    remove(`DELETE FROM {signal} WHERE turn_id IN (${turns})`);
+    remove(`DELETE FROM {turn_event} WHERE turn_id IN (${turns})`);
+    for (const table of ['turn', 'checkpoint', 'message', 'document', 'lane']) {
+      remove(`DELETE FROM {${table}} WHERE session_id = ?`);
+    }
+    this.tables.sessions.delete(sessionId);
+  }
+
+  private deleteTurns(settledBefore: number, limit: number): number {
+    const old = 'SELECT id FROM {turn} WHERE settled_at < ? ORDER BY settled_at, rowid LIMIT ?';
+    const remove = (sql: string): number => this.connection.statement(sql).run(settledBefore, limit).changes;
+    remove(`DELETE FROM {step} WHERE turn_id IN (${old})`);
+    remove(`DELETE FROM {signal} WHERE turn_id IN (${old})`);
+    remove(`DELETE FROM {turn_event} WHERE turn_id IN (${old})`);
+    return remove(`DELETE FROM {turn} WHERE id IN (${old})`);
+  }
+
+  private deleteExpiredEvents(now: number, limit: number): number {
+    const over = `SELECT id FROM {turn} WHERE event_ttl IS NOT NULL AND settled_at + event_ttl <= ?
+      ORDER BY settled_at + event_ttl, rowid LIMIT ?`;
+    const run = (sql: string): number => this.connection.statement(sql).run(now, limit).changes;
+    run(`DELETE FROM {turn_event} WHERE turn_id IN (${over})`);
+    return run(`UPDATE {turn} SET event_ttl = NULL WHERE id IN (${over})`);
+  }
+}

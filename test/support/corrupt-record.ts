@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { type SessionsAdapter, type StateAddress } from 'nestjs-agent-sessions';
-import { type EmbeddedDatabase } from '../../lib/store/core/tables.js';
+import { type CoreDatabase } from '../../lib/store/core/tables.js';
 import { type PostgresDatabase } from '../../lib/store/postgres/postgres-database.js';
 import { type StoreOptions } from './connections.js';
 
@@ -18,7 +18,7 @@ export async function corruptRecord(
   options?: StoreOptions,
 ): Promise<void> {
   if (options && 'keyPrefix' in options) return inRedis(String(options.url), String(options.keyPrefix), record);
-  const { db } = adapter.turns as unknown as { db: EmbeddedDatabase | PostgresDatabase };
+  const { db } = adapter.turns as unknown as { db: CoreDatabase | PostgresDatabase };
   if (!('write' in db)) return inPostgres(db, record);
   await db.write((tx) => {
     if (record.kind === 'session') tx.sessions.update(record.id, { metadata: BROKEN });

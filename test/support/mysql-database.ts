@@ -3,7 +3,7 @@ import { jest } from '@jest/globals';
 import mysql2 from 'mysql2';
 import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions';
 import { type DataSourceOptions } from 'typeorm';
-import { embeddedPorts } from '../../lib/store/core/embedded-ports.js';
+import { corePorts } from '../../lib/store/core/core-ports.js';
 import { MysqlDatabase } from '../../lib/store/mysql/mysql-database.js';
 import { MysqlPool } from '../../lib/store/mysql/mysql-pool.js';
 import { type Answer, statement } from '../../lib/store/mysql/statement.js';
@@ -12,7 +12,7 @@ import { runMigrations } from '../../lib/store/typeorm/run-migrations.js';
 
 /** The store's ports over connections that the test can look at. */
 export interface OpenMysql {
-  readonly ports: ReturnType<typeof embeddedPorts>;
+  readonly ports: ReturnType<typeof corePorts>;
   readonly sessions: AtomicSessionStoreAdapter;
   readonly options: DataSourceOptions;
   readonly tablePrefix: string;
@@ -31,7 +31,7 @@ export async function openMysql(poolSize: number): Promise<OpenMysql> {
   await runMigrations(options, tablePrefix);
   const place = placeOf(options, tablePrefix);
   const pool = await MysqlPool.open({ ...options, poolSize }, place, 10_000);
-  const ports = embeddedPorts(new MysqlDatabase(() => pool));
+  const ports = corePorts(new MysqlDatabase(() => pool));
   return {
     ports,
     sessions: ports.sessions as AtomicSessionStoreAdapter,

@@ -1,11 +1,11 @@
 import Database from 'better-sqlite3';
-import { embeddedPorts } from '../../lib/store/core/embedded-ports.js';
+import { corePorts } from '../../lib/store/core/core-ports.js';
 import { SqliteDatabase } from '../../lib/store/sqlite/sqlite-database.js';
 import { sqliteAdapter } from './stores.js';
 
 /** The store's ports over a connection that the test can look at. */
 export interface OpenFile {
-  readonly ports: ReturnType<typeof embeddedPorts>;
+  readonly ports: ReturnType<typeof corePorts>;
   readonly connection: Database.Database;
   /** Every statement that ran, in order. */
   readonly ran: string[];
@@ -18,7 +18,7 @@ export async function openFile(file: string): Promise<OpenFile> {
   const ran: string[] = [];
   const connection = new Database(file, { timeout: 10, verbose: (statement) => ran.push(String(statement)) });
   const database = new SqliteDatabase(connection, 'agent_', 5000);
-  return { ports: embeddedPorts(database), connection, ran, close: () => database.close() };
+  return { ports: corePorts(database), connection, ran, close: () => database.close() };
 }
 
 export async function makeTables(file: string): Promise<void> {

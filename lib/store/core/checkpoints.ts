@@ -4,11 +4,11 @@ import { type Checkpoint, type NewCheckpoint } from '../../ledger/checkpoint.js'
 import { assertNotErased } from './lane.js';
 import { extrasOf, toCheckpoint } from './row-mapping.js';
 import { type CheckpointRow } from './rows.js';
-import { type EmbeddedDatabase, type Transaction } from './tables.js';
+import { type CoreDatabase, type Transaction } from './tables.js';
 
-/** Checkpoints of an embedded store. */
-export class EmbeddedCheckpoints extends CheckpointStore {
-  constructor(private readonly db: EmbeddedDatabase) {
+/** Checkpoints over the tables of a store. */
+export class CoreCheckpoints extends CheckpointStore {
+  constructor(private readonly db: CoreDatabase) {
     super();
   }
 

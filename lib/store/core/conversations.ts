@@ -3,11 +3,11 @@ import { type Message } from '../../ledger/message.js';
 import { type StateOwnership } from '../../ledger/state.store.js';
 import { assertMayWrite } from './lane.js';
 import { toMessage, toMessageRow } from './row-mapping.js';
-import { type EmbeddedDatabase, type Transaction } from './tables.js';
+import { type CoreDatabase, type Transaction } from './tables.js';
 
-/** The message log of an embedded store. */
-export class EmbeddedConversations implements ConversationLog {
-  constructor(private readonly db: EmbeddedDatabase) {}
+/** The message log over the tables of a store. */
+export class CoreConversations implements ConversationLog {
+  constructor(private readonly db: CoreDatabase) {}
 
   append(sessionId: string, messages: readonly NewMessage[], ownership: StateOwnership = {}): Promise<Message[]> {
     return this.db.write((tx) => {

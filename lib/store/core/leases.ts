@@ -1,9 +1,9 @@
 import { type Lease, type LeaseStore } from '../../ledger/lease.store.js';
-import { type EmbeddedDatabase, type Transaction } from './tables.js';
+import { type CoreDatabase, type Transaction } from './tables.js';
 
-/** Leases of an embedded store. */
-export class EmbeddedLeases implements LeaseStore {
-  constructor(private readonly db: EmbeddedDatabase) {}
+/** Leases over the tables of a store. */
+export class CoreLeases implements LeaseStore {
+  constructor(private readonly db: CoreDatabase) {}
 
   acquire(name: string, holder: string, ttlMs: number): Promise<Lease | null> {
     return this.db.write((tx) => {

@@ -4,7 +4,7 @@ import { type LaneMode } from '../../ledger/lane.js';
 import { type CancelMode, type TurnStatus } from '../../ledger/turn.js';
 
 /**
- * What the embedded stores keep, one flat row each: times are milliseconds of the store's clock, and JSON is text, so
+ * The rows of stores that use these transitions, flat: times are milliseconds of the store's clock, and JSON is text, so
  * that a row is a copy by nature and reads the same from a Map and from a table.
  */
 

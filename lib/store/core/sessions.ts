@@ -31,13 +31,13 @@ import { iso } from './iso.js';
 import { toSession, toSessionRow } from './row-mapping.js';
 import { type SessionRow } from './rows.js';
 import { markRunningTurn } from './stop-turn.js';
-import { type EmbeddedDatabase, type SessionFilter, type Transaction } from './tables.js';
+import { type CoreDatabase, type SessionFilter, type Transaction } from './tables.js';
 
 const DEFAULT_LIMIT = 50;
 
-/** Sessions of an embedded store: the pure lifecycle, applied inside one transaction each. */
-export class EmbeddedSessions implements AtomicSessionStoreAdapter {
-  constructor(private readonly db: EmbeddedDatabase) {}
+/** Sessions over the tables of a store: the pure lifecycle, one transaction per operation. */
+export class CoreSessions implements AtomicSessionStoreAdapter {
+  constructor(private readonly db: CoreDatabase) {}
 
   async insert(session: Session): Promise<void> {
     await this.db.write((tx) => insert(tx, session));

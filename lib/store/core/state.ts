@@ -17,11 +17,11 @@ import { assertMayWrite } from './lane.js';
 import { readableList, readAll } from './corrupt-records.js';
 import { resetState } from './reset-state.js';
 import { toDocument } from './row-mapping.js';
-import { type EmbeddedDatabase } from './tables.js';
+import { type CoreDatabase } from './tables.js';
 
-/** State documents of an embedded store. */
-export class EmbeddedState implements StateStore {
-  constructor(private readonly db: EmbeddedDatabase) {}
+/** State documents over the tables of a store. */
+export class CoreState implements StateStore {
+  constructor(private readonly db: CoreDatabase) {}
 
   get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null> {
     if (!access) {

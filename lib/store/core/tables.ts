@@ -166,7 +166,7 @@ export interface Transaction {
  * A database inside this process. Its transactions run synchronously, one at a time, so what they decide from what they
  * read still holds when they write.
  */
-export interface EmbeddedDatabase {
+export interface CoreDatabase {
   /** All of the work's writes are committed together or, when it throws, none. */
   write<T>(work: (tx: Transaction) => T): Promise<T>;
   /** As write, for work that only reads. */

@@ -3,11 +3,11 @@ import { type NewTurnEvent, type TurnEvent } from '../../ledger/turn-event.js';
 import { type TurnHold } from '../../ledger/turn.store.js';
 import { held } from './lane.js';
 import { type TurnEventRow } from './rows.js';
-import { type EmbeddedDatabase, type Transaction } from './tables.js';
+import { type CoreDatabase, type Transaction } from './tables.js';
 
-/** The events of an embedded store: one row a batch. */
-export class EmbeddedTurnEvents implements TurnEventLog {
-  constructor(private readonly db: EmbeddedDatabase) {}
+/** Turn events over the tables of a store: one row per batch. */
+export class CoreTurnEvents implements TurnEventLog {
+  constructor(private readonly db: CoreDatabase) {}
 
   append(hold: TurnHold, batch: TurnEventBatch, ttlMs: number): Promise<number> {
     return this.db.write((tx) => appendEvents(tx, hold, batch, ttlMs));

@@ -37,12 +37,12 @@ import { recordSpending } from './spending.js';
 import { releaseTurn, retryTurn, settleTurn } from './settle-turn.js';
 import { storeStep } from './steps.js';
 import { markTurn, stopTurn } from './stop-turn.js';
-import { type EmbeddedDatabase, type Transaction } from './tables.js';
+import { type CoreDatabase, type Transaction } from './tables.js';
 import { signalTurn, waitTurn } from './wait-turn.js';
 
-/** The turn ledger of an embedded store: one transaction an operation. */
-export class EmbeddedTurnLedger implements TurnLedger {
-  constructor(private readonly db: EmbeddedDatabase) {}
+/** The turn ledger over the tables of a store: one transaction per operation. */
+export class CoreTurnLedger implements TurnLedger {
+  constructor(private readonly db: CoreDatabase) {}
 
   accept(request: AcceptTurn): Promise<AcceptedTurn> {
     return this.db.write((tx) => acceptTurn(tx, request));

@@ -1,6 +1,6 @@
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
-import { embeddedPorts } from '../core/embedded-ports.js';
-import { EmbeddedSessions } from '../core/sessions.js';
+import { corePorts } from '../core/core-ports.js';
+import { CoreSessions } from '../core/sessions.js';
 import { MemoryDatabase } from './memory-database.js';
 
 /** What `memoryAdapter` takes. */
@@ -12,11 +12,11 @@ export interface MemoryAdapterOptions {
 /** A store in the process's memory: for tests and first steps. Everything is gone when the process ends. */
 export function memoryAdapter(options: MemoryAdapterOptions = {}): SessionsAdapter {
   const db = new MemoryDatabase(options.clock ?? Date.now);
-  return { ...embeddedPorts(db), shared: false, ping: async () => {} };
+  return { ...corePorts(db), shared: false, ping: async () => {} };
 }
 
 /** The sessions of a memory store alone, for `createSessionStore` (SES-17). */
-export class InMemorySessionStoreAdapter extends EmbeddedSessions {
+export class InMemorySessionStoreAdapter extends CoreSessions {
   constructor(options: MemoryAdapterOptions = {}) {
     super(new MemoryDatabase(options.clock ?? Date.now));
   }

@@ -1,6 +1,6 @@
 import { DocumentVersions } from '../../ledger/document-versions.js';
 import { type LaneViewRow, type LeaseRow, type TombstoneRow, type TurnRow } from '../core/rows.js';
-import { type EmbeddedDatabase, type Transaction } from '../core/tables.js';
+import { type CoreDatabase, type Transaction } from '../core/tables.js';
 import { HintEmitter } from '../core/hint-emitter.js';
 import { Journal, MemoryTable } from './memory-table.js';
 import { MemoryCheckpoints, MemoryDocuments, MemoryMessages } from './memory-contents.js';
@@ -8,7 +8,7 @@ import { MemorySessions } from './memory-sessions.js';
 import { MemoryLanes, MemorySignals, MemorySteps, MemoryTurnEvents, MemoryTurns } from './memory-turns.js';
 
 /** The tables in the process's memory; gone with it. A transaction that throws is undone from its journal. */
-export class MemoryDatabase implements EmbeddedDatabase {
+export class MemoryDatabase implements CoreDatabase {
   private readonly journal = new Journal();
   private readonly hints = new HintEmitter();
   private readonly versions = new DocumentVersions();

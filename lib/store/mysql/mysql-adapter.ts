@@ -1,7 +1,7 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
-import { embeddedPorts } from '../core/embedded-ports.js';
+import { corePorts } from '../core/core-ports.js';
 import { assertSchema, pendingMigrations, type StoredVersion } from '../typeorm/assert-schema.js';
 import { optionsOf } from '../typeorm/open-data-source.js';
 import { runMigrations } from '../typeorm/run-migrations.js';
@@ -29,7 +29,7 @@ export class MysqlAdapter {
     const adapter = new MysqlAdapter(optionsOf(dataSource), options);
     const database = new MysqlDatabase(() => adapter.opened());
     return {
-      ...embeddedPorts(database),
+      ...corePorts(database),
       shared: true,
       system: adapter.place.dialect.system,
       init: () => adapter.init(),

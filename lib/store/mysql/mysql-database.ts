@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type EmbeddedDatabase, type Transaction } from '../core/tables.js';
+import { type CoreDatabase, type Transaction } from '../core/tables.js';
 import { HintEmitter } from '../core/hint-emitter.js';
 import { asStoreError, isConflict } from './mysql-errors.js';
 import { type MysqlConnection } from './mysql-connection.js';
@@ -13,11 +13,11 @@ const MAX_ATTEMPTS = 30;
 const RETRY_PAUSE_MS = 5;
 
 /**
- * The embedded transitions over a remote database. A work runs over the rows that are loaded; when it asks for more, that is
+ * The transitions of store/core over a remote database. A work runs over the rows that are loaded; when it asks for more, that is
  * loaded inside the transaction, behind the locks that cover it, and the work runs again from its start. What it wrote in
  * the run that completes goes out in one round trip that ends with the commit.
  */
-export class MysqlDatabase implements EmbeddedDatabase {
+export class MysqlDatabase implements CoreDatabase {
   private readonly hints = new HintEmitter();
 
   /** @param pool throws while there is none */

@@ -9,7 +9,7 @@ export type SqlRow = Readonly<Record<string, string | number | null>>;
 /** By column: one name for all rows, instead of a text made anew for each. */
 const properties = new Map<string, string>();
 
-/** The row as embedded/row-mapping.ts takes it. */
+/** The row as core/row-mapping.ts takes it. */
 export function toRow<Row>(sql: SqlRow): Row {
   return Object.fromEntries(Object.entries(sql).map(([column, value]) => [propertyName(column), value])) as Row;
 }

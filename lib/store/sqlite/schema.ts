@@ -1,5 +1,5 @@
 /**
- * The tables of the embedded SQLite store, as the first migration makes them. Times are milliseconds, JSON is text.
+ * The tables of the SQLite store, as the first migration makes them. Times are milliseconds, JSON is text.
  * A migration is history: what it made is changed by a later one, never here.
  */
 export const CREATE_TABLES: readonly string[] = [

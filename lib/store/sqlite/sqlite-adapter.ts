@@ -5,8 +5,8 @@ import { type DataSourceOptions } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
 import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
-import { embeddedPorts } from '../core/embedded-ports.js';
-import { type EmbeddedDatabase } from '../core/tables.js';
+import { corePorts } from '../core/core-ports.js';
+import { type CoreDatabase } from '../core/tables.js';
 import { assertSchema, pendingMigrations, type StoredVersion } from '../typeorm/assert-schema.js';
 import { dialectOf } from '../typeorm/dialects.js';
 import { runMigrations } from '../typeorm/run-migrations.js';
@@ -51,7 +51,7 @@ export class SqliteAdapter {
   static create(dataSource: DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
     const adapter = new SqliteAdapter(dataSource, options);
     return {
-      ...embeddedPorts(adapter.lazyDatabase()),
+      ...corePorts(adapter.lazyDatabase()),
       shared: false,
       system: dialectOf(dataSource).system,
       init: () => adapter.init(),
@@ -136,7 +136,7 @@ export class SqliteAdapter {
   }
 
   /** The ports exist before the file is open, and answer with a typed error until then and after close. */
-  private lazyDatabase(): EmbeddedDatabase {
+  private lazyDatabase(): CoreDatabase {
     return {
       write: async (work) => this.opened().write(work),
       read: async (work) => this.opened().read(work),

@@ -1,5 +1,5 @@
 import { type Database } from 'better-sqlite3';
-import { type EmbeddedDatabase, type Transaction } from '../core/tables.js';
+import { type CoreDatabase, type Transaction } from '../core/tables.js';
 import { HintEmitter } from '../core/hint-emitter.js';
 import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 import { SqliteConnection, SqliteTable } from './sqlite-table.js';
@@ -30,7 +30,7 @@ const MAX_BATCH = 200;
  * because a commit to disk costs much more than what is in it; each is a savepoint, so that one that throws is undone
  * alone. An answer is given only once its commit is on disk.
  */
-export class SqliteDatabase implements EmbeddedDatabase {
+export class SqliteDatabase implements CoreDatabase {
   private readonly tables: Omit<
     Transaction,
     'now' | 'nextVersion' | 'deleteSession' | 'deleteTurns' | 'deleteExpiredEvents' | 'changed'

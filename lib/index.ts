@@ -15,7 +15,7 @@ export {
   type SessionsModuleStatics,
   type SessionsOptionsFactory,
 } from './module/sessions.options.js';
-export { SESSIONS_ADAPTER, TURN_QUEUE } from './module/sessions.tokens.js';
+export { SESSIONS_ADAPTER, TURN_QUEUE } from './common/sessions.tokens.js';
 
 // Sessions, and all that is stored of one
 export * from './session/index.js';

@@ -1,4 +1,4 @@
-import { toErrorRecord } from '../turn/turn-error-record.js';
+import { toErrorRecord } from '../ledger/turn-error-record.js';
 import { backoffMs } from '../turn/turn-retry.js';
 import { type RetrySettings } from '../turn/turn.settings.js';
 import { type CompactionPhase } from './compaction.errors.js';

@@ -8,7 +8,7 @@ import { OrchestratorEvents } from '../orchestrator/orchestrator-events.js';
 import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type SessionsSettings } from './sessions.settings.js';
-import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from './sessions.tokens.js';
+import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
 
 /** Milliseconds that a summary may take where turns have no limit. */
 const SUMMARY_TIMEOUT_MS = 900_000;

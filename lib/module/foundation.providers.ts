@@ -11,7 +11,7 @@ import {
   SESSIONS_ROLE,
   SESSIONS_SETTINGS,
   TURN_QUEUE,
-} from './sessions.tokens.js';
+} from '../common/sessions.tokens.js';
 import { observedAdapter } from '../telemetry/observed-adapter.js';
 import { loadTelemetry } from '../telemetry/open-telemetry.js';
 import { Telemetry } from '../telemetry/telemetry.js';

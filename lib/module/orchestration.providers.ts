@@ -10,7 +10,7 @@ import { StepSequencer } from '../orchestration/step-sequencer.service.js';
 import { ownedState } from '../state/owned-state.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type SessionsSettings } from './sessions.settings.js';
-import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from './sessions.tokens.js';
+import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
 
 /** Steps and tools. Injected services speak of the only agent, or of the one that `of()` names. */
 export const ORCHESTRATION_PROVIDERS: Provider[] = [

@@ -19,7 +19,7 @@ import { TurnContextFactory } from '../orchestrator/turn-context.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type SessionsSettings } from './sessions.settings.js';
-import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from './sessions.tokens.js';
+import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
 import { StateModules } from '../state/state-modules.js';
 import { TurnContexts } from '../turn/turn-contexts.js';
 import { TurnRunner } from '../turn/turn-runner.js';

@@ -10,7 +10,7 @@ import { SessionEvents } from '../session/session-events.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type SessionsSettings } from './sessions.settings.js';
-import { OBSERVED_ADAPTER, SESSIONS_ADAPTER, SESSIONS_SETTINGS } from './sessions.tokens.js';
+import { OBSERVED_ADAPTER, SESSIONS_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 
 /** Sessions, what is stored of them, and the sweep that ends them. */

@@ -19,7 +19,7 @@ import { turnsController } from '../http/turns/turns-controller.js';
 import { TurnsControllerOptions } from '../http/turns/turns-controller.options.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
-import { SESSIONS_ADAPTER } from './sessions.tokens.js';
+import { SESSIONS_ADAPTER } from '../common/sessions.tokens.js';
 import { SessionStateService } from '../state/session-state.service.js';
 import { TurnRunner } from '../turn/turn-runner.js';
 import { TurnService } from '../turn/turn.service.js';

@@ -22,7 +22,7 @@ import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type SessionsSettings } from './sessions.settings.js';
 import { type ProcessRole } from './sessions.options.js';
-import { SESSIONS_ADAPTER, SESSIONS_ROLE, SESSIONS_SETTINGS, TURN_QUEUE } from './sessions.tokens.js';
+import { SESSIONS_ADAPTER, SESSIONS_ROLE, SESSIONS_SETTINGS, TURN_QUEUE } from '../common/sessions.tokens.js';
 import { LaneReconciler } from '../turn/lane-reconciler.service.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
 import { TurnService } from '../turn/turn.service.js';

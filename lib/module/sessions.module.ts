@@ -12,7 +12,7 @@ import {
   type SessionsOptionsFactory,
 } from './sessions.options.js';
 import { PUBLIC_TOKENS, SESSIONS_PROVIDERS } from './sessions.providers.js';
-import { SESSIONS_OPTIONS, SESSIONS_OPTIONS_FACTORY, SESSIONS_ROLE } from './sessions.tokens.js';
+import { SESSIONS_OPTIONS, SESSIONS_OPTIONS_FACTORY, SESSIONS_ROLE } from '../common/sessions.tokens.js';
 
 @Module({})
 class SessionsFeatureModule {}

@@ -11,7 +11,7 @@ import { AffinityResolver } from '../session/affinity-resolver.js';
 import { SessionEvents } from '../session/session-events.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { SessionsLifecycle } from './sessions.lifecycle.js';
-import { PRINCIPAL_RESOLVER, SESSIONS_ADAPTER, TURN_QUEUE } from './sessions.tokens.js';
+import { PRINCIPAL_RESOLVER, SESSIONS_ADAPTER, TURN_QUEUE } from '../common/sessions.tokens.js';
 import { SessionStateService } from '../state/session-state.service.js';
 import { SessionGuard } from '../transport/session.guard.js';
 import { ToolGuard } from '../transport/tool.guard.js';

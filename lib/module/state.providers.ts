@@ -3,7 +3,7 @@ import { provide } from '../common/nest-providers.js';
 import { ConversationCompaction } from '../conversation/conversation-compaction.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type SessionsSettings } from './sessions.settings.js';
-import { BUILT_IN_STATE, OBSERVED_ADAPTER, SESSIONS_SETTINGS } from './sessions.tokens.js';
+import { BUILT_IN_STATE, OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
 import { builtInModules, builtInState } from '../state/built-in-modules.js';
 import { ownedLog, ownedState } from '../state/owned-state.js';
 import { type BuiltInState, SessionStateService } from '../state/session-state.service.js';

@@ -4,7 +4,7 @@ import { provide } from '../common/nest-providers.js';
 import { HttpConnections } from '../http/http-connections.js';
 import { StateEvents } from '../http/state/state-events.js';
 import { type SessionsSettings } from './sessions.settings.js';
-import { PRINCIPAL_RESOLVER, SESSIONS_SETTINGS } from './sessions.tokens.js';
+import { PRINCIPAL_RESOLVER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
 import { checkedPrincipals } from '../transport/principal.js';
 import { SessionGuard } from '../transport/session.guard.js';
 import { SessionsExceptionFilter } from '../transport/sessions-exception.filter.js';

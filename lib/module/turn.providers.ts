@@ -5,7 +5,7 @@ import { isAtomic } from '../ledger/session.store.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type ProcessRole } from './sessions.options.js';
 import { type SessionsSettings } from './sessions.settings.js';
-import { OBSERVED_ADAPTER, SESSIONS_ROLE, SESSIONS_SETTINGS, TURN_QUEUE } from './sessions.tokens.js';
+import { OBSERVED_ADAPTER, SESSIONS_ROLE, SESSIONS_SETTINGS, TURN_QUEUE } from '../common/sessions.tokens.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { LaneBell } from '../turn/lane-bell.js';
 import { LaneReconciler } from '../turn/lane-reconciler.service.js';

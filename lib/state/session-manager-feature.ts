@@ -2,7 +2,7 @@ import { type FactoryProvider, Inject } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { findProvider, lazily } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { SESSIONS_ADAPTER } from '../module/sessions.tokens.js';
+import { SESSIONS_ADAPTER } from '../common/sessions.tokens.js';
 import { checkedOptions, SessionManager, type SessionManagerOptions } from './session-manager.js';
 import { type DocumentStore } from '../ledger/state.store.js';
 

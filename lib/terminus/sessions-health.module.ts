@@ -5,7 +5,7 @@ import { findProvider, lazily } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { SessionSweeper } from '../maintenance/session-sweeper.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
-import { SESSIONS_ADAPTER, TURN_QUEUE } from '../module/sessions.tokens.js';
+import { SESSIONS_ADAPTER, TURN_QUEUE } from '../common/sessions.tokens.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type HealthSources, SessionsHealthIndicator } from './sessions-health.indicator.js';

@@ -9,7 +9,7 @@ import { SessionStore } from '../session/session-store.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { SessionsModule } from '../module/sessions.module.js';
 import { type SessionsSettings } from '../module/sessions.settings.js';
-import { SESSIONS_ADAPTER, SESSIONS_SETTINGS } from '../module/sessions.tokens.js';
+import { SESSIONS_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
 import { LaneReconciler } from '../turn/lane-reconciler.service.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type Conversation } from './conversation.js';

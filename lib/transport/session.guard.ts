@@ -4,7 +4,7 @@ import { assertId } from '../common/ids.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { type Session } from '../ledger/session.js';
 import { SessionStore } from '../session/session-store.service.js';
-import { PRINCIPAL_RESOLVER } from '../module/sessions.tokens.js';
+import { PRINCIPAL_RESOLVER } from '../common/sessions.tokens.js';
 import { keepSession } from './carried-session.js';
 import { type IdSource, readSource } from './id-source.js';
 import { ownsSession, type Principal, type PrincipalResolver } from './principal.js';

@@ -7,7 +7,7 @@ import { StoreUnavailableError } from '../common/sessions.error.js';
 import { StateResetError } from '../ledger/state-reset.error.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { withoutWritesTo } from '../ledger/written-namespaces.js';
-import { toErrorRecord } from './turn-error-record.js';
+import { toErrorRecord } from '../ledger/turn-error-record.js';
 import { HandedPromises } from './handed-promises.js';
 import { type HandlerWaits } from './handler-waits.js';
 import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from '../ledger/turn.errors.js';

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/log-id.js';
 import { emitActivity } from '../session/session-events.js';
-import { observeAttempt } from '../telemetry/observe-turn.js';
+import { observeAttempt } from './observe-turn.js';
 import { compareVersions } from './compare-versions.js';
 import { AwaitedTurns } from './awaited-turns.js';
 import { HandlerWaits, WaitingParents } from './handler-waits.js';

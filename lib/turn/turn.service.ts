@@ -5,7 +5,7 @@ import { stringifyWithin, toJson, toJsonFields } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { sha256 } from '../common/sha-256.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
-import { observeSubmit } from '../telemetry/observe-turn.js';
+import { observeSubmit } from './observe-turn.js';
 import { type Awaits } from './handler-waits.js';
 import { LaneService } from './lane.service.js';
 import { handOut, waitForTurn, waitingSessions } from './running-turn.js';

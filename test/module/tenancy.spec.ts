@@ -9,7 +9,7 @@ import {
   SessionsConfigurationError,
   signedInUser,
 } from 'nestjs-agent-sessions';
-import { PRINCIPAL_RESOLVER } from '../../lib/module/sessions.tokens.js';
+import { PRINCIPAL_RESOLVER } from '../../lib/common/sessions.tokens.js';
 import { type AskOptions, type ClientApp, clientApp } from '../http/client-app.js';
 
 const WORKSPACES = ['acme', 'other', undefined] as const;

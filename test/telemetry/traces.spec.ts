@@ -9,7 +9,7 @@ import {
   type TurnContext,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
-import { OBSERVED_ADAPTER } from '../../lib/module/sessions.tokens.js';
+import { OBSERVED_ADAPTER } from '../../lib/common/sessions.tokens.js';
 import { eventually } from '../support/eventually.js';
 import { turnRequest } from '../support/ledger-requests.js';
 import { type Application, rejection, startApplication } from '../support/running-application.js';

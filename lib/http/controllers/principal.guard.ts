@@ -1,5 +1,5 @@
 import { type CanActivate, createParamDecorator, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
-import { PRINCIPAL_RESOLVER } from '../../module/sessions.tokens.js';
+import { PRINCIPAL_RESOLVER } from '../../common/sessions.tokens.js';
 import { UnauthenticatedError } from '../../transport/transport.errors.js';
 import { type Principal, type PrincipalResolver } from '../../transport/principal.js';
 import { rawRequest } from '../../transport/raw-request.js';

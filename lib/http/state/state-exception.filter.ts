@@ -1,6 +1,6 @@
 import { type ArgumentsHost, Catch, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { PRINCIPAL_RESOLVER } from '../../module/sessions.tokens.js';
+import { PRINCIPAL_RESOLVER } from '../../common/sessions.tokens.js';
 import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
 import { addressOf, type HttpRequest } from '../controllers/http-request.js';
 import { type Principal, type PrincipalResolver } from '../../transport/principal.js';

@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { type StateOperation } from '../../state/state-report.js';
-import { PRINCIPAL_RESOLVER } from '../../module/sessions.tokens.js';
+import { PRINCIPAL_RESOLVER } from '../../common/sessions.tokens.js';
 import { UnauthenticatedError } from '../../transport/transport.errors.js';
 import { type PrincipalResolver } from '../../transport/principal.js';
 import { assertCapability } from './state-access.js';

@@ -2,10 +2,10 @@ import { DocumentVersions } from '../../ledger/document-versions.js';
 import { type LaneViewRow, type LeaseRow, type TombstoneRow, type TurnRow } from '../core/rows.js';
 import { type CoreDatabase, type Transaction } from '../core/tables.js';
 import { HintEmitter } from '../core/hint-emitter.js';
-import { Journal, MemoryTable } from './memory-table.js';
-import { MemoryCheckpoints, MemoryDocuments, MemoryMessages } from './memory-contents.js';
-import { MemorySessions } from './memory-sessions.js';
-import { MemoryLanes, MemorySignals, MemorySteps, MemoryTurnEvents, MemoryTurns } from './memory-turns.js';
+import { Journal, MemoryTable } from '../core/memory-table.js';
+import { MemoryCheckpoints, MemoryDocuments, MemoryMessages } from '../core/memory-contents.js';
+import { MemorySessions } from '../core/memory-sessions.js';
+import { MemoryLanes, MemorySignals, MemorySteps, MemoryTurnEvents, MemoryTurns } from '../core/memory-turns.js';
 
 /** The tables in the process's memory; gone with it. A transaction that throws is undone from its journal. */
 export class MemoryDatabase implements CoreDatabase {

@@ -1,6 +1,6 @@
 import { type CheckpointRow } from '../core/rows.js';
 import { type CheckpointTable } from '../core/tables.js';
-import { MemoryCheckpoints } from '../memory/memory-contents.js';
+import { MemoryCheckpoints } from '../core/memory-contents.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';

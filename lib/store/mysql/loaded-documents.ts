@@ -1,7 +1,7 @@
 import { type StateAddress, type StateQuery, type StateSelection } from '../../ledger/state.store.js';
 import { type DocumentRow } from '../core/rows.js';
 import { type DocumentTable } from '../core/tables.js';
-import { MemoryDocuments } from '../memory/memory-contents.js';
+import { MemoryDocuments } from '../core/memory-contents.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';

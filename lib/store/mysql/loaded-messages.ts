@@ -1,6 +1,6 @@
 import { type MessageRow } from '../core/rows.js';
 import { type MessageTable } from '../core/tables.js';
-import { MemoryMessages } from '../memory/memory-contents.js';
+import { MemoryMessages } from '../core/memory-contents.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type SessionRow } from '../core/rows.js';
 import { type SessionFilter, type SessionTable } from '../core/tables.js';
-import { MemorySessions } from '../memory/memory-sessions.js';
+import { MemorySessions } from '../core/memory-sessions.js';
 import { LoadedTable, type TableChanges } from './loaded-table.js';
 import { selectCount, selectHolders, selectSessions } from './session-queries.js';
 import { places, type Query, statement, type Statement } from './statement.js';

@@ -1,5 +1,5 @@
 import { type Table } from '../core/tables.js';
-import { type MemoryTable } from '../memory/memory-table.js';
+import { type MemoryTable } from '../core/memory-table.js';
 import { type Query, type Statement } from './statement.js';
 import { type TableSql } from './table-sql.js';
 import { fact, type Lock, type Need, type SessionTerm, type Unit } from './unit.js';

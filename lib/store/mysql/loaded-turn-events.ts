@@ -1,6 +1,6 @@
 import { type TurnEventRow } from '../core/rows.js';
 import { type TurnEventTable } from '../core/tables.js';
-import { MemoryTurnEvents } from '../memory/memory-turns.js';
+import { MemoryTurnEvents } from '../core/memory-turns.js';
 import { LoadedTable } from './loaded-table.js';
 import { type LoadedTurns } from './loaded-turns.js';
 import { type Query, type Statement } from './statement.js';

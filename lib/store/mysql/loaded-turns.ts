@@ -1,6 +1,6 @@
 import { type SignalRow, type StepRow, type StepRowKey, type TurnRow } from '../core/rows.js';
 import { type SignalTable, type StepTable, type TurnTable } from '../core/tables.js';
-import { MemorySignals, MemorySteps, MemoryTurns } from '../memory/memory-turns.js';
+import { MemorySignals, MemorySteps, MemoryTurns } from '../core/memory-turns.js';
 import { type TurnSelection } from '../core/turn-selection.js';
 import { positionsOf } from '../typeorm/turn-positions.js';
 import { LoadedTable } from './loaded-table.js';

@@ -1,4 +1,4 @@
-import { Journal } from '../memory/memory-table.js';
+import { Journal } from '../core/memory-table.js';
 import { type Query, type Statement } from './statement.js';
 
 /** What must be locked before rows are read that others may be about to change. */

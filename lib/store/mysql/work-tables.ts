@@ -1,6 +1,6 @@
 import { type LeaseRow, type TombstoneRow } from '../core/rows.js';
 import { type Transaction } from '../core/tables.js';
-import { MemoryTable } from '../memory/memory-table.js';
+import { MemoryTable } from '../core/memory-table.js';
 import { LoadedCheckpoints } from './loaded-checkpoints.js';
 import { LoadedDocuments } from './loaded-documents.js';
 import { LoadedLanes } from './loaded-lanes.js';

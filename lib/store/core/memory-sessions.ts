@@ -1,8 +1,8 @@
 import { compareSessions } from '../../ledger/session.cursor.js';
 import { LIVE_STATES } from '../../ledger/session.js';
-import { iso } from '../core/iso.js';
-import { type SessionRow } from '../core/rows.js';
-import { type SessionFilter, type SessionTable } from '../core/tables.js';
+import { iso } from './iso.js';
+import { type SessionRow } from './rows.js';
+import { type SessionFilter, type SessionTable } from './tables.js';
 import { type Journal, MemoryTable, SetIndex } from './memory-table.js';
 
 export class MemorySessions extends MemoryTable<SessionRow, string> implements SessionTable {

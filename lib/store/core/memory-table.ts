@@ -1,4 +1,4 @@
-import { type Table } from '../core/tables.js';
+import { type Table } from './tables.js';
 
 /** Undoes, in reverse, what a transaction did. */
 export class Journal {

@@ -1,6 +1,6 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { SessionsError } from '../common/sessions.error.js';
-import { type TurnErrorRecord } from '../ledger/turn.js';
+import { type TurnErrorRecord } from './turn.js';
 
 const MAX_MESSAGE = 2000;
 /** Of names and codes. */

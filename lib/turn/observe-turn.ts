@@ -1,6 +1,6 @@
 import { errorType } from '../common/error-trace.js';
 import { type TokenUsage } from '../common/token-usage.js';
-import { type AttemptOutcome } from '../turn/turn-attempt.js';
+import { type AttemptOutcome } from './turn-attempt.js';
 import { type AcceptedTurn, type AcceptTurn, type ClaimedTurn } from '../ledger/turn.store.js';
 import { attemptNumber, type Turn } from '../ledger/turn.js';
 import {
@@ -15,8 +15,8 @@ import {
   OUTPUT_TOKENS,
   TURN,
   TURN_STATUS,
-} from './attributes.js';
-import { type Attributes, type Telemetry } from './telemetry.js';
+} from '../telemetry/attributes.js';
+import { type Attributes, type Telemetry } from '../telemetry/telemetry.js';
 
 /** Accepts a turn, with which the span is stored: whatever process runs the turn, and when, goes on in the same trace. */
 export function observeSubmit(

@@ -6,9 +6,9 @@ import {
   type StepRowKey,
   type TurnEventRow,
   type TurnRow,
-} from '../core/rows.js';
-import { type LaneTable, type StepTable, type TurnEventTable, type TurnTable } from '../core/tables.js';
-import { type TurnSelection } from '../core/turn-selection.js';
+} from './rows.js';
+import { type LaneTable, type StepTable, type TurnEventTable, type TurnTable } from './tables.js';
+import { type TurnSelection } from './turn-selection.js';
 import { GroupIndex, joined, type Journal, MemoryTable, SetIndex } from './memory-table.js';
 
 export class MemoryLanes extends MemoryTable<LaneRow, string> implements LaneTable {

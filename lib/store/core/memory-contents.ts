@@ -1,6 +1,6 @@
 import { type StateAddress, type StateQuery, type StateSelection } from '../../ledger/state.store.js';
-import { type CheckpointRow, type DocumentRow, type MessageRow } from '../core/rows.js';
-import { type CheckpointTable, type DocumentTable, type MessageTable } from '../core/tables.js';
+import { type CheckpointRow, type DocumentRow, type MessageRow } from './rows.js';
+import { type CheckpointTable, type DocumentTable, type MessageTable } from './tables.js';
 import { GroupIndex, joined, type Journal, MemoryTable, SetIndex } from './memory-table.js';
 
 export class MemoryCheckpoints

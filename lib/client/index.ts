@@ -11,8 +11,8 @@ export {
   type StateStoreError,
   type StateStoreReport,
 } from '../state/state-report.js';
+export { type CompactionStrategy } from '../conversation/compaction-request.js';
 export {
-  type CompactionStrategy,
   type CompactStateRequest,
   type DescribeStateRequest,
   type ResetStateRequest,

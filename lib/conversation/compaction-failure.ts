@@ -1,12 +1,11 @@
+import { type Backoff, backoffMs } from '../common/backoff.js';
 import { toErrorRecord } from '../ledger/turn-error-record.js';
-import { backoffMs } from '../turn/turn-retry.js';
-import { type RetrySettings } from '../turn/turn.settings.js';
 import { type CompactionPhase } from './compaction.errors.js';
 import { type CompactionInfo } from './compaction-policy.js';
 import { type CompactionFailure } from './conversation-head.js';
 
 /** After a failure: ten seconds, twice as long after each further one, at most an hour. */
-const BACKOFF: RetrySettings['backoff'] = { type: 'exponential', delayMs: 10_000, maxDelayMs: 3_600_000 };
+const BACKOFF: Backoff = { type: 'exponential', delayMs: 10_000, maxDelayMs: 3_600_000 };
 
 /** Says where something failed. */
 export class PhaseError extends Error {
@@ -54,9 +53,9 @@ export function toFailure(
   error: unknown,
   count: number,
   now: number,
-  backoff: RetrySettings['backoff'] = BACKOFF,
+  backoff: Backoff = BACKOFF,
 ): CompactionFailure {
-  const retryAt = new Date(now + backoffMs({ backoff }, count)).toISOString();
+  const retryAt = new Date(now + backoffMs(backoff, count)).toISOString();
   return { phase, message: readable(toErrorRecord(error).message), count, retryAt };
 }
 

@@ -1,6 +1,6 @@
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { type CompactStateRequest } from '../state/state-request.js';
 import { CompactionNotConfiguredError } from './compaction.errors.js';
+import { type CompactionRequest } from './compaction-request.js';
 import { type RunParts } from './compaction-run.js';
 import { type ConversationHead, isPinned } from './conversation-head.js';
 import { countWindow, speakersAt } from './conversation-counts.js';
@@ -10,12 +10,6 @@ import { type Message } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
 import { type SpeakersCheckpoints } from './uncompacted.js';
 import { undoneBy, withoutUndone } from './undone-messages.js';
-
-/** What is to be done to a conversation; its defaults and limits are those of the control plane. */
-export type CompactionRequest = Pick<
-  CompactStateRequest,
-  'strategy' | 'maxMessages' | 'maxTokens' | 'preserveRecent' | 'summaryMaxTokens' | 'dryRun'
->;
 
 /** Of what windows are cut from: the leading system message, the summary, and the messages since that were not taken back. */
 export interface CompactionCounts {

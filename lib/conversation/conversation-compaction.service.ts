@@ -1,9 +1,9 @@
 import { type TokenUsage } from '../common/token-usage.js';
 import { CompactionNotConfiguredError } from './compaction.errors.js';
+import { type CompactionRequest } from './compaction-request.js';
 import {
   type CompactionCounts,
   type CompactionPlan,
-  type CompactionRequest,
   planCompaction,
   type PlanParts,
   preservedBy,

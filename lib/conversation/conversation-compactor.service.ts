@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
+import { type Backoff } from '../common/backoff.js';
 import { traceOf } from '../common/error-trace.js';
 import { mintId } from '../common/ids.js';
 import { hashed } from '../common/log-id.js';
-import { type RetrySettings } from '../turn/turn.settings.js';
 import { ShuttingDownError } from '../ledger/turn.errors.js';
 import { CompactionBusyError, CompactionFailedError, type CompactionPhase } from './compaction.errors.js';
 import { during, PhaseError, toFailure } from './compaction-failure.js';
@@ -25,7 +25,7 @@ const MAX_AT_ONCE = 32;
 export interface CompactorParts extends RunParts {
   /** Milliseconds for which a session is held without renewing. */
   readonly leaseMs: number;
-  readonly backoff?: RetrySettings['backoff'];
+  readonly backoff?: Backoff;
 }
 
 /** Why a turn leads to a compaction. */

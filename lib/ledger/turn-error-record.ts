@@ -42,3 +42,8 @@ function isStrings(value: unknown): value is string[] {
 function clip(text: string, length = MAX_MESSAGE): string {
   return text.length > length ? `${text.slice(0, length)}...` : text;
 }
+
+/** Errors marked `permanent` are not tried again (TRN-08). */
+export function isPermanent(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && (error as { permanent?: unknown }).permanent === true;
+}

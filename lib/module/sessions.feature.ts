@@ -4,7 +4,7 @@ import { isStepPlan } from '../orchestration/define-step-plan.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { isOrchestratorDefinition } from '../orchestrator/define-orchestrator.js';
 import { handleProvider, OrchestratorFeature } from '../orchestrator/orchestrator-feature.js';
-import { type OrchestratorRef } from '../orchestrator/orchestrator.decorators.js';
+import { type OrchestratorRef } from '../orchestration/orchestrator-ref.js';
 import {
   isSessionManagerDefinition,
   type SessionManagerDefinition,

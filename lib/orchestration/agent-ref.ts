@@ -1,5 +1,5 @@
 import { assertName } from '../common/ids.js';
-import { type OrchestratorRef, orchestratorName } from '../orchestrator/orchestrator.decorators.js';
+import { type OrchestratorRef, orchestratorName } from './orchestrator-ref.js';
 import { type StepPlan } from './step-plan.js';
 
 /** Whose orchestration is meant: an orchestrator, a plan, or a name. */

@@ -22,13 +22,13 @@ export {
   type OrchestratorToolOptions,
   type OrchestratorToolResult,
 } from './orchestrator-tool.js';
+export { type OrchestratorRef } from '../orchestration/orchestrator-ref.js';
 export {
   Evaluate,
   getOrchestratorToken,
   InjectOrchestrator,
   Intent,
   Orchestrator,
-  type OrchestratorRef,
   Route,
   Summarize,
 } from './orchestrator.decorators.js';

@@ -1,21 +1,22 @@
-import { Inject, Injectable, SetMetadata, type Type } from '@nestjs/common';
-import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { type OrchestratorDefinition, type OrchestratorOptions } from './orchestrator.js';
+import { Inject, Injectable, SetMetadata } from '@nestjs/common';
+import {
+  markOrchestrator,
+  orchestratorMark,
+  orchestratorName,
+  type OrchestratorRef,
+} from '../orchestration/orchestrator-ref.js';
+import { type OrchestratorOptions } from './orchestrator.js';
 
-const ORCHESTRATOR = Symbol('agent-sessions:orchestrator');
 const ROUTE = Symbol('agent-sessions:route');
 const INTENT = Symbol('agent-sessions:intent');
 const EVALUATE = Symbol('agent-sessions:evaluate');
 const SUMMARIZE = Symbol('agent-sessions:summarize');
 
-/** What `forFeature` and `@InjectOrchestrator` take: a class with `@Orchestrator`, or a definition. */
-export type OrchestratorRef = Type | Pick<OrchestratorDefinition, 'name'>;
-
 /** Makes a class an orchestrator: one method with `@Route()` decides, methods with `@Intent()` act (BOT-01). */
 export function Orchestrator<State = Record<string, unknown>>(options: OrchestratorOptions<State>): ClassDecorator {
   return (target) => {
     Injectable()(target);
-    SetMetadata(ORCHESTRATOR, options)(target);
+    markOrchestrator(target, options);
   };
 }
 
@@ -46,19 +47,8 @@ export function getOrchestratorToken(orchestrator: OrchestratorRef): string {
   return `AgentSessionsOrchestrator(${orchestratorName(orchestrator)})`;
 }
 
-export function orchestratorName(orchestrator: OrchestratorRef): string {
-  if (typeof orchestrator !== 'function') return orchestrator.name;
-  const options = orchestratorOptions(orchestrator);
-  if (!options) {
-    throw new SessionsConfigurationError(
-      `${orchestrator.name} is no orchestrator. Decorate the class with @Orchestrator({ name }).`,
-    );
-  }
-  return options.name;
-}
-
 export function orchestratorOptions(target: object): OrchestratorOptions | undefined {
-  return Reflect.getMetadata(ORCHESTRATOR, target) as OrchestratorOptions | undefined;
+  return orchestratorMark(target) as OrchestratorOptions | undefined;
 }
 
 export function isRoute(method: object): boolean {

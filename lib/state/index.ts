@@ -27,14 +27,8 @@ export {
   type StateModuleName,
 } from './state-module.js';
 export * from './state-report.js';
-export {
-  COMPACTION_STRATEGIES,
-  type CompactionStrategy,
-  CompactStateRequest,
-  DescribeStateRequest,
-  ResetStateRequest,
-  StateRequest,
-} from './state-request.js';
+export { COMPACTION_STRATEGIES, type CompactionStrategy } from '../conversation/compaction-request.js';
+export { CompactStateRequest, DescribeStateRequest, ResetStateRequest, StateRequest } from './state-request.js';
 export {
   ConversationNotResetError,
   StateConflictError,

@@ -1,15 +1,11 @@
 import { IsBoolean, Allow } from 'class-validator';
 import { Must, MustBeInteger, Optional } from '../common/check-input.js';
 import { ID_RULE, isId, isName } from '../common/ids.js';
+import { COMPACTION_STRATEGIES, type CompactionStrategy } from '../conversation/compaction-request.js';
 
 const MAX_MESSAGES = 10_000;
 const MAX_TOKENS = 100_000_000;
 const MAX_STORES = 100;
-
-/** What stays of a conversation: so many `recent` messages, what fits so many `tokens`, or a `summary` and the last ones. */
-export const COMPACTION_STRATEGIES = ['recent', 'tokens', 'summary'] as const;
-/** One of {@link COMPACTION_STRATEGIES}. */
-export type CompactionStrategy = (typeof COMPACTION_STRATEGIES)[number];
 
 /** What every operation of the control plane takes (STA-20). */
 export class StateRequest {

@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../common/sessions.error.js';
-import { type OrchestratorRef, orchestratorName } from '../orchestrator/orchestrator.decorators.js';
+import { type OrchestratorRef, orchestratorName } from '../orchestration/orchestrator-ref.js';
 import { type OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';

@@ -1,11 +1,8 @@
 import { types } from 'node:util';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { defineOrchestrator, extendDefinition } from '../orchestrator/define-orchestrator.js';
-import {
-  type OrchestratorRef,
-  orchestratorName,
-  orchestratorOptions,
-} from '../orchestrator/orchestrator.decorators.js';
+import { type OrchestratorRef, orchestratorName } from '../orchestration/orchestrator-ref.js';
+import { orchestratorOptions } from '../orchestrator/orchestrator.decorators.js';
 import {
   type IntentFunction,
   type IntentResult,

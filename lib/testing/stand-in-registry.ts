@@ -1,5 +1,5 @@
 import { isOrchestratorDefinition } from '../orchestrator/define-orchestrator.js';
-import { type OrchestratorRef } from '../orchestrator/orchestrator.decorators.js';
+import { type OrchestratorRef } from '../orchestration/orchestrator-ref.js';
 import { type OrchestratorDefinition } from '../orchestrator/orchestrator.js';
 import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 

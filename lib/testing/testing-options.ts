@@ -3,7 +3,7 @@ import { type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type SessionsControllersOptions } from '../http/controllers/controllers.options.js';
-import { type OrchestratorRef } from '../orchestrator/orchestrator.decorators.js';
+import { type OrchestratorRef } from '../orchestration/orchestrator-ref.js';
 import { type SessionsModuleOptions, type SessionsModuleStatics } from '../module/sessions.options.js';
 import { type TurnsOptions } from '../turn/turn.options.js';
 import { memoryAdapter } from '../store/memory/memory-adapter.js';

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
+import { backoffMs, longestBackoffMs } from '../common/backoff.js';
 import { traceOf } from '../common/error-trace.js';
 import { assertWithin } from '../common/json.js';
 import { hashed } from '../common/log-id.js';
@@ -7,7 +8,7 @@ import { StoreUnavailableError } from '../common/sessions.error.js';
 import { StateResetError } from '../ledger/state-reset.error.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { withoutWritesTo } from '../ledger/written-namespaces.js';
-import { toErrorRecord } from '../ledger/turn-error-record.js';
+import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
 import { HandedPromises } from './handed-promises.js';
 import { type HandlerWaits } from './handler-waits.js';
 import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from '../ledger/turn.errors.js';
@@ -30,7 +31,6 @@ import { attemptNumber, type CancelMode, type Turn, type TurnErrorRecord } from 
 import { type RunningTurn, runningTurn } from './running-turn.js';
 import { compareVersions } from './compare-versions.js';
 import { interruptedMessages } from '../ledger/user-message.js';
-import { backoffMs, isPermanent, longestBackoffMs } from './turn-retry.js';
 
 const logger = new Logger('TurnAttempt');
 
@@ -238,7 +238,7 @@ export class TurnAttempt implements TurnControl {
    */
   private isFresh(): boolean {
     const { leaseMs, reconcileMs, retry } = this.runtime.settings;
-    const pauseMs = longestBackoffMs(retry);
+    const pauseMs = longestBackoffMs(retry.backoff);
     // Longer than between two offers to this process, also where several take turns at them.
     const awayMs = pauseMs + leaseMs + 10 * reconcileMs;
     return this.runtime.passed.offeredFor(this.claimed, awayMs, performance.now()) < pauseMs;
@@ -283,7 +283,7 @@ export class TurnAttempt implements TurnControl {
     if (isPermanent(error) || failures >= this.runtime.settings.retry.attempts) {
       return { type: 'settled', settled: await this.settle(this.failed(record), next()), error };
     }
-    const retryInMs = backoffMs(this.runtime.settings.retry, failures);
+    const retryInMs = backoffMs(this.runtime.settings.retry.backoff, failures);
     const failure = { error: record, delayMs: retryInMs };
     const back = await this.recording((spending) =>
       this.runtime.ledger.retry(hold, spending ? { ...failure, spending } : failure),

@@ -1,3 +1,4 @@
+import { type Backoff } from '../common/backoff.js';
 import { checkOptions } from '../common/check-options.js';
 import { type IdGenerator } from '../common/ids.js';
 import { BackoffOptions, RetryOptions, TurnEventsOptions, type TurnsOptions } from './turn.options.js';
@@ -8,11 +9,7 @@ export interface RetrySettings {
   readonly attempts: number;
   /** Lost attempts that end a turn. */
   readonly maxLost: number;
-  readonly backoff: {
-    readonly type: 'fixed' | 'exponential';
-    readonly delayMs: number;
-    readonly maxDelayMs: number;
-  };
+  readonly backoff: Backoff;
 }
 
 export interface TurnEventSettings {

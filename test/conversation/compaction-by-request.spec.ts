@@ -5,7 +5,7 @@ import {
   CompactionFailedError,
   CompactionNotConfiguredError,
 } from '../../lib/conversation/compaction.errors.js';
-import { type CompactionRequest } from '../../lib/conversation/compaction-plan.js';
+import { type CompactionRequest } from '../../lib/conversation/compaction-request.js';
 import { type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
 import { CONVERSATION_NAMESPACE } from '../../lib/ledger/module-namespace.js';
 import { FIRST_HEAD, HEAD } from '../../lib/conversation/conversation-head.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { memoryAdapter, type Message } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
-import { type CompactionRequest } from '../../lib/conversation/compaction-plan.js';
+import { type CompactionRequest } from '../../lib/conversation/compaction-request.js';
 import { viewThrough } from '../../lib/conversation/conversation-head.js';
 import { keptFrom, type KeepRule } from '../../lib/conversation/kept-messages.js';
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { compareVersions } from '../../lib/turn/compare-versions.js';
-import { backoffMs, isPermanent } from '../../lib/turn/turn-retry.js';
-import { type RetrySettings } from '../../lib/turn/turn.settings.js';
+import { type Backoff, backoffMs } from '../../lib/common/backoff.js';
+import { isPermanent } from '../../lib/ledger/turn-error-record.js';
 
 const ASCENDING = ['0', '1', '1-beta', '1.0', '1.2', '1.9', '1.10', '2', '10', 'a', 'b'];
 const DATED = ['2025-12', '2026-2-a', '2026-10-b', '2026-11-a', '2026-11-b'];
@@ -40,16 +40,16 @@ describe('compareVersions', () => {
 
 describe('backoffMs', () => {
   it('TRN-08 fixed: the same pause after every failure', () => {
-    const settings = retry({ type: 'fixed', delayMs: 250, maxDelayMs: 100 });
-    expect([1, 2, 10].map((failures) => backoffMs(settings, failures))).toEqual([250, 250, 250]);
+    const backoff: Backoff = { type: 'fixed', delayMs: 250, maxDelayMs: 100 };
+    expect([1, 2, 10].map((failures) => backoffMs(backoff, failures))).toEqual([250, 250, 250]);
   });
 
   it('TRN-08 exponential: doubles up to the limit, spread over its upper half', () => {
-    const settings = retry({ type: 'exponential', delayMs: 100, maxDelayMs: 1000 });
+    const backoff: Backoff = { type: 'exponential', delayMs: 100, maxDelayMs: 1000 };
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1000 }), (failures) => {
         const full = Math.min(100 * 2 ** (failures - 1), 1000);
-        const pause = backoffMs(settings, failures);
+        const pause = backoffMs(backoff, failures);
         expect(pause).toBeGreaterThanOrEqual(full / 2);
         expect(pause).toBeLessThanOrEqual(full);
         expect(Number.isInteger(pause)).toBe(true);
@@ -58,8 +58,8 @@ describe('backoffMs', () => {
   });
 
   it('TRN-08 exponential: those who failed together do not come back together', () => {
-    const settings = retry({ type: 'exponential', delayMs: 10_000, maxDelayMs: 60_000 });
-    const pauses = new Set(Array.from({ length: 50 }, () => backoffMs(settings, 1)));
+    const backoff: Backoff = { type: 'exponential', delayMs: 10_000, maxDelayMs: 60_000 };
+    const pauses = new Set(Array.from({ length: 50 }, () => backoffMs(backoff, 1)));
     expect(pauses.size).toBeGreaterThan(25);
   });
 });
@@ -77,7 +77,3 @@ const PERMANENT: readonly (readonly [unknown, boolean])[] = [
 it.each(PERMANENT)('TRN-08 %p is permanent: %p', (error, expected) => {
   expect(isPermanent(error)).toBe(expected);
 });
-
-function retry(backoff: RetrySettings['backoff']): Pick<RetrySettings, 'backoff'> {
-  return { backoff };
-}

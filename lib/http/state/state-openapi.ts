@@ -1,5 +1,5 @@
 import { type StateOperation } from '../../state/state-report.js';
-import { COMPACTION_STRATEGIES } from '../../state/state-request.js';
+import { COMPACTION_STRATEGIES } from '../../conversation/compaction-request.js';
 import {
   anything,
   body,

@@ -1,6 +1,6 @@
 import { Must, MustBeInteger, Optional } from '../../common/check-input.js';
 import { isName } from '../../common/ids.js';
-import { type OrchestratorRef } from '../../orchestrator/orchestrator.decorators.js';
+import { type OrchestratorRef } from '../../orchestration/orchestrator-ref.js';
 import { WHEN_BUSY, type WhenBusy } from '../../ledger/turn.js';
 import { ControllerOptions } from '../controllers/controller.options.js';
 

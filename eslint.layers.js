@@ -1,15 +1,45 @@
-const DOMAINS = '{common,session,records,turn,checkpoint,orchestration,orchestrator,conversation,state,maintenance}';
+/** Imports point down: a folder imports those before it in this list. */
+const ORDER = [
+  'common',
+  'ledger',
+  'telemetry',
+  'session',
+  'conversation',
+  'state',
+  'turn',
+  'maintenance',
+  'orchestration',
+  'orchestrator',
+  'transport',
+  'records',
+  'http',
+  'terminus',
+  'module',
+];
+/** The folders that stores and queues import. */
+const FOUNDATION = ['common', 'ledger'];
+/** Each store imports `store/core`, and those named here. */
+const STORES = {
+  core: [],
+  memory: ['core'],
+  redis: ['core'],
+  sqlite: ['core', 'typeorm'],
+  mysql: ['core', 'typeorm'],
+  postgres: ['core', 'typeorm'],
+  // The factory of the adapter chooses the dialect.
+  typeorm: ['core', 'sqlite', 'mysql', 'postgres'],
+};
+const QUEUES = ['in-process', 'bullmq'];
 
-const folder = (names) => `^\\.{1,2}/(.*/)?(${names})/`;
+const folder = (names) => `^\\.{1,2}/(.*/)?(${names.join('|')})/`;
 const packages = (names) => `^(${names})(/|$)`;
+const without = (names, left) => names.filter((name) => !left.includes(name));
 
 const INDEXES = { regex: '/index\\.js$', message: 'An index is for users of the package: import the file itself.' };
-const TESTING = { regex: folder('testing'), message: 'Only tests of applications load it.' };
-const BACKENDS = { regex: folder('store|queue'), message: 'Needs a port of the domain, which wiring/ fills in.' };
-const TRANSPORTS = { regex: folder('http|transport'), message: 'Knows no HTTP and no other transport.' };
-const SERVICES = {
-  regex: '(\\.service|/sessions\\.(module|options|providers|settings))\\.js$',
-  message: 'A backend implements ports; services call it.',
+const TESTING = { regex: folder(['testing']), message: 'Only tests of applications load it.' };
+const BACKENDS = {
+  regex: folder(['store', 'queue']),
+  message: 'Depend on its port in ledger/; module/ connects them.',
 };
 const DRIVERS = {
   regex: packages('typeorm|better-sqlite3|pg|mysql2|ioredis|bullmq|@nestjs/(typeorm|bullmq)'),
@@ -17,10 +47,13 @@ const DRIVERS = {
 };
 const PLATFORMS = {
   regex: packages('express|fastify|@nestjs/(platform-.+|swagger|websockets|microservices|graphql)'),
-  message: 'Applications choose it; what is here works with any.',
+  message: 'Applications choose it; the code here works with any.',
 };
-const OPEN_TELEMETRY = { regex: packages('@opentelemetry/.+'), message: 'Only telemetry/ knows it.' };
-const EVERYWHERE = [INDEXES, TESTING, PLATFORMS, OPEN_TELEMETRY];
+const OPEN_TELEMETRY = { regex: packages('@opentelemetry/.+'), message: 'Only telemetry/ imports it.' };
+const EVERYWHERE = [INDEXES, TESTING, PLATFORMS];
+
+/** Forbids these folders; none for an empty list. */
+const above = (names, message) => (names.length === 0 ? [] : [{ regex: folder(names), message }]);
 
 const layer = (files, patterns, ignores = []) => ({
   files: [files],
@@ -28,22 +61,46 @@ const layer = (files, patterns, ignores = []) => ({
   rules: { '@typescript-eslint/no-restricted-imports': ['error', { patterns }] },
 });
 
-/**
- * Who may import what in lib/. Domain folders know no backend, no HTTP and no driver: wiring/ puts the parts together. Tests
- * may import everything.
- */
-export default [
-  layer(`lib/${DOMAINS}/**/*.ts`, [...EVERYWHERE, BACKENDS, TRANSPORTS, DRIVERS]),
-  layer('lib/{store/*.ts,{store/{embedded,memory},queue/in-process}/**/*.ts}', [
+const domains = ORDER.map((name, index) =>
+  layer(`lib/${name}/**/*.ts`, [
     ...EVERYWHERE,
-    TRANSPORTS,
-    SERVICES,
+    ...(name === 'telemetry' ? [] : [OPEN_TELEMETRY]),
+    ...(name === 'module' ? [] : [BACKENDS]),
     DRIVERS,
+    ...above(ORDER.slice(index + 1), 'Imports point down: see the order of folders in eslint.layers.js.'),
   ]),
-  layer('lib/{store/{redis,typeorm},queue/bullmq}/**/*.ts', [...EVERYWHERE, TRANSPORTS, SERVICES]),
-  layer('lib/{transport,http,terminus}/**/*.ts', [...EVERYWHERE, BACKENDS, DRIVERS]),
-  layer('lib/telemetry/**/*.ts', [INDEXES, TESTING, PLATFORMS, BACKENDS, TRANSPORTS, DRIVERS]),
-  layer('lib/{*.ts,wiring/**/*.ts}', [...EVERYWHERE, DRIVERS], ['lib/index.ts']),
+);
+
+const BACKEND = [
+  ...EVERYWHERE,
+  OPEN_TELEMETRY,
+  ...above(without(ORDER, FOUNDATION), 'A backend imports ledger/ and common/.'),
+];
+
+const stores = Object.entries(STORES).map(([name, others]) =>
+  layer(`lib/store/${name}/**/*.ts`, [
+    ...BACKEND,
+    ...(['core', 'memory'].includes(name) ? [DRIVERS] : []),
+    ...above([...without(Object.keys(STORES), [name, ...others]), 'queue'], 'Belongs to another backend.'),
+  ]),
+);
+
+const queues = [
+  layer('lib/queue/*.ts', [...BACKEND, DRIVERS, ...above(['store', ...QUEUES], 'Belongs to one backend.')]),
+  ...QUEUES.map((name) =>
+    layer(`lib/queue/${name}/**/*.ts`, [
+      ...BACKEND,
+      ...(name === 'in-process' ? [DRIVERS] : []),
+      ...above(['store', ...without(QUEUES, [name])], 'Belongs to another backend.'),
+    ]),
+  ),
+];
+
+/** Who may import what in lib/. Tests may import everything. */
+export default [
+  ...domains,
+  ...stores,
+  ...queues,
   layer('lib/testing/**/*.ts', [INDEXES, PLATFORMS, OPEN_TELEMETRY, DRIVERS]),
   // It runs where there is neither Nest nor Node: only the types of the rest.
   layer('lib/client/**/*.ts', [

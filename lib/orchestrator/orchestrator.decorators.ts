@@ -48,7 +48,7 @@ export function getOrchestratorToken(orchestrator: OrchestratorRef): string {
 }
 
 export function orchestratorOptions(target: object): OrchestratorOptions | undefined {
-  return orchestratorMark(target) as OrchestratorOptions | undefined;
+  return orchestratorMark(target);
 }
 
 export function isRoute(method: object): boolean {

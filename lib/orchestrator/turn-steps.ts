@@ -124,7 +124,7 @@ export class TurnSteps {
     return { name, repeats: (this.waits.get(name) ?? 0) > 0 };
   }
 
-  /** See {@link TurnControl.hand}. @param begin what it throws, the promise rejects with */
+  /** See {@link TurnControl.hand}. @param begin an error that it throws rejects the promise */
   hand<T>(call: string, begin: () => Promise<T>): Promise<T> {
     return this.control.hand(call, begun(begin));
   }
@@ -283,7 +283,7 @@ export class TurnSteps {
   }
 }
 
-/** Calls it. What it throws, the promise rejects with. */
+/** Calls it. An error that it throws rejects the promise. */
 function begun<T>(begin: () => Promise<T>): Promise<T> {
   try {
     return begin();

@@ -8,7 +8,7 @@ interface Named {
 }
 
 /** What `forFeature` and `@InjectOrchestrator` take: a class with `@Orchestrator`, or a definition. */
-export type OrchestratorRef = Type | Named;
+export type OrchestratorRef = Type | { readonly name: string };
 
 /** Makes the class an orchestrator with these options. */
 export function markOrchestrator(target: object, options: Named): void {

@@ -9,9 +9,7 @@ import { CoreTurnEvents } from './turn-events.js';
 import { CoreTurnLedger } from './turns.js';
 
 /** Every port over one database. */
-export function corePorts(
-  db: CoreDatabase,
-): Omit<SessionsAdapter, 'shared' | 'ping' | 'init' | 'beginWork' | 'close'> {
+export function corePorts(db: CoreDatabase): Omit<SessionsAdapter, 'shared' | 'ping' | 'init' | 'beginWork' | 'close'> {
   return {
     sessions: new CoreSessions(db),
     turns: new CoreTurnLedger(db),

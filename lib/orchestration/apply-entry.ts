@@ -140,7 +140,7 @@ function useTool(
   const admitted = known.find((use) => use.outcome === 'admitted');
   if (admitted && outcome !== 'admitted') return complete(before, admitted, outcome, facts, plan);
   const { activeStep } = before;
-  // Property by property: an object that is spread into a literal gets a hidden class of its own, at each use.
+  // Set properties, because V8 creates a new hidden class each time that a literal spreads an object and adds to it.
   const use: Mutable<ToolUse> = { tool, outcome, at };
   const told: Mutable<ToolRecorded> = { type: 'tool-recorded', tool, outcome };
   if (activeStep !== undefined) use.step = told.step = activeStep;

@@ -68,7 +68,7 @@ export class TurnJournal {
       effect.type === 'tool-recorded' ? { ...effect, outcome: 'succeeded' } : effect,
     );
     const toolHistory = [...this.current.toolHistory];
-    // From the end: it is one of the newest, unless the history has lost it.
+    // Search from the end: the use is one of the newest, unless the history no longer has it.
     for (let at = toolHistory.length - 1; at >= 0; at -= 1) {
       const each = toolHistory[at];
       if (each.callId !== callId || each.turnId !== turnId || each.tool !== tool || each.outcome !== 'admitted')

@@ -115,7 +115,7 @@ export class TurnCalls {
 
 const history = Symbol('history');
 
-/** One getter for all contexts: with getters of their own they would have no hidden class in common. */
+/** The same getter for every context, so that all contexts share one hidden class of V8. */
 const HISTORY: PropertyDescriptor = {
   enumerable: true,
   get(this: { readonly [history]: TurnContext['history'] }) {
@@ -123,10 +123,7 @@ const HISTORY: PropertyDescriptor = {
   },
 };
 
-/**
- * Adds the history, which is large and is frozen only when a call reads it. It is a hidden property, because minor collections keep
- * the values of a WeakMap.
- */
+/** Adds the history. It is large, so a call that reads it freezes it. */
 function withHistory(context: Omit<TurnContext, 'history'>, value: TurnContext['history']): TurnContext {
   Object.defineProperty(context, history, { value });
   return Object.defineProperty(context, 'history', HISTORY) as TurnContext;

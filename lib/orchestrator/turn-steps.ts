@@ -243,7 +243,7 @@ export class TurnSteps {
     const result = await enclosing.run(new Enclosing(this.mark, id), () => work(info));
     // A step without a result is stored as null: it must not run again, and every attempt must see the same.
     const value = result === undefined ? null : toJson(result, `The result of step ${JSON.stringify(key.name)}`);
-    // All of it by name: an object that is spread into a literal gets a hidden class of its own.
+    // Named properties, because V8 creates a new hidden class each time that a literal spreads an object and adds to it.
     const { kind, iteration, intent, parent, name } = key;
     return await this.saveStep({ kind, iteration, intent, parent, name, key: key.key, value });
   }

@@ -71,7 +71,7 @@ function readTurn(row: TurnRow): Turn {
   const request = parse<unknown>(row.request);
   assertField(isPlainObject(request), 'request');
   assertField((TURN_STATUSES as readonly string[]).includes(row.status), 'status');
-  // Turns and messages are read most. Properties that are set cost a tenth of properties that are spread.
+  // Set properties here and in readMessage, the records that are read most: spreading them costs far more.
   const turn: Mutable<Turn> = {
     id: row.id,
     sessionId: row.sessionId,

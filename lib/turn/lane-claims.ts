@@ -95,7 +95,7 @@ export class LaneClaims {
   private async send(sessionId: string, { request, sentAt }: SentClaim): Promise<ClaimAnswer> {
     const notices: ClaimNotice[] = [];
     const onNotice = (notice: ClaimNotice): void => void notices.push(notice);
-    const claimed = await this.runtime.ledger.claim(sessionId, { ...request, onNotice });
+    const claimed = await this.runtime.ledger.claim(sessionId, { onNotice, ...request });
     for (const notice of notices) {
       if (notice.type !== 'lost') continue;
       this.failures.lost(notice.turn, notice.holder);

@@ -330,7 +330,7 @@ export class TurnAttempt implements TurnControl {
   private async settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
     const { hold } = this.claimed;
     const { sessionTtlMs } = this.runtime.settings;
-    for (let rest: TurnSettlement = { ...settlement, sessionTtlMs }; ;) {
+    for (let rest: TurnSettlement = { sessionTtlMs, ...settlement }; ;) {
       try {
         const settled = await this.whileLeased(() => this.runtime.ledger.settle(hold, rest, next));
         for (const listener of this.settledListeners) this.tell(listener, settled.turn);

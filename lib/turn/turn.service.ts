@@ -403,8 +403,8 @@ export class TurnService {
     const { telemetry, ledger } = this.runtime;
     const visit = this.worker.prepare(request.sessionId, request.id);
     try {
-      const brought = visit ? { ...request, claim: visit.claim } : request;
-      return { ...(await observeSubmit(telemetry, brought, (observed) => ledger.accept(observed))), visit };
+      const brought = visit ? { claim: visit.claim, ...request } : request;
+      return { visit, ...(await observeSubmit(telemetry, brought, (observed) => ledger.accept(observed))) };
     } catch (error) {
       if (error instanceof StoreUnavailableError && error.maybeApplied) visit?.findOut();
       else visit?.leave();

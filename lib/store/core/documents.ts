@@ -22,7 +22,7 @@ export function liveDocument(tx: Transaction, address: StateAddress): DocumentRo
 
 /** Says which ones {@link readDocuments} will be asked for. */
 export function expectDocuments(tx: Transaction, sessionId: string, names: readonly StateName[]): void {
-  tx.documents.expect(names.map((name) => ({ ...name, sessionId })));
+  tx.documents.expect(names.map((name) => ({ sessionId, ...name })));
 }
 
 /** Documents of one session, in the order of the names. */
@@ -31,7 +31,7 @@ export function readDocuments(
   sessionId: string,
   names: readonly StateName[],
 ): (StateDocument | null)[] {
-  return tx.documents.getAll(names.map((name) => ({ ...name, sessionId }))).map((row) => {
+  return tx.documents.getAll(names.map((name) => ({ sessionId, ...name }))).map((row) => {
     const live = unlessExpired(tx, row);
     return live ? toDocument(live) : null;
   });
@@ -76,7 +76,7 @@ export function appendToDocument(tx: Transaction, address: StateAddress, append:
 
 /** As appendToDocument, to several documents of one session. */
 export function applyStateChanges(tx: Transaction, sessionId: string, changes: readonly StateChange[]): void {
-  const addresses = changes.map(({ name }) => ({ ...name, sessionId }));
+  const addresses = changes.map(({ name }) => ({ sessionId, ...name }));
   // A table that must be asked is asked once.
   tx.documents.getAll(addresses);
   for (const [index, { append }] of changes.entries()) appendToDocument(tx, addresses[index], append);

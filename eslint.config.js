@@ -20,7 +20,7 @@ const BROWSER = Object.fromEntries(
 );
 
 export default tseslint.config(
-  { ignores: ['dist/', '**/build/', 'coverage/', '*.js'] },
+  { ignores: ['dist/', '**/build/', 'coverage/', '*.js', '.ci/'] },
   js.configs.recommended,
   ...tseslint.configs.recommendedTypeChecked,
   {

@@ -5,8 +5,11 @@ export default {
   testEnvironment: '<rootDir>/test/support/environment.mjs',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.spec.ts'],
-  extensionsToTreatAsEsm: ['.ts'],
-  transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, diagnostics: false }] },
+  extensionsToTreatAsEsm: ['.ts', '.lua', '.sql'],
+  transform: {
+    '^.+\\.ts$': ['ts-jest', { useESM: true, diagnostics: false }],
+    '^.+\\.(lua|sql)$': '<rootDir>/text-modules.js',
+  },
   moduleNameMapper: {
     '^nestjs-agent-sessions$': '<rootDir>/lib/index.ts',
     '^nestjs-agent-sessions/bullmq$': '<rootDir>/lib/queue/bullmq/index.ts',

@@ -8,13 +8,13 @@ import {
   type TurnContext,
   type TurnEvent,
 } from 'nestjs-agent-sessions';
-import { APPEND_EVENTS } from '../../lib/store/redis/scripts/turn-event-operations.js';
 import { eventually } from '../support/eventually.js';
 import { type Application, startApplication } from '../support/running-application.js';
 import { describeServers } from '../support/servers.js';
 import { whileSteady } from '../support/steady-clock.js';
 import { adapterOf, optionsOn } from '../support/stores.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
+import { SCRIPTS } from '../../lib/store/redis/redis-scripts.js';
 
 const BOUND_MS = 1000;
 /** Longer than a batch, shorter than a lease. */
@@ -24,7 +24,7 @@ const COUNT = 60;
 const APPENDS = {
   postgres: /append_events_v1/,
   mysql: /INSERT INTO .*turn_event/,
-  redis: new RegExp(APPEND_EVENTS.sha),
+  redis: new RegExp(SCRIPTS.appendEvents.sha),
 };
 
 describeServers('events while the server is away', (server) => {

@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { defineOrchestrator, reply, type SessionsAdapter, type StoreUnavailableError } from 'nestjs-agent-sessions';
-import { SETTLE } from '../../lib/store/redis/scripts/turn-settle.js';
 import { eventually } from '../support/eventually.js';
 import { gate, startApplication } from '../support/running-application.js';
 import { describeServers } from '../support/servers.js';
 import { whileSteady } from '../support/steady-clock.js';
 import { adapterOf, optionsOn } from '../support/stores.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
+import { SCRIPTS } from '../../lib/store/redis/redis-scripts.js';
 
 const BOUND_MS = 400;
 
-const COMMITS = { postgres: /settle_v1/, mysql: /\bCOMMIT\b/, redis: new RegExp(SETTLE.sha) };
+const COMMITS = { postgres: /settle_v1/, mysql: /\bCOMMIT\b/, redis: new RegExp(SCRIPTS.settle.sha) };
 
 describeServers('turns while the server is slow', (server) => {
   let proxy: TcpProxy;

@@ -12,8 +12,8 @@ import { RedisSessions } from './redis-sessions.js';
 import { RedisState } from './redis-state.js';
 import { RedisTurnEvents } from './redis-turn-events.js';
 import { RedisTurns } from './redis-turns.js';
-import { SCRIPTS } from './scripts/redis-scripts.js';
 import { checkServer } from './server-check.js';
+import { SCRIPTS } from './redis-scripts.js';
 
 /**
  * A store in Redis 7 or newer, for any number of processes: every operation is one Lua script.
@@ -74,7 +74,7 @@ class RedisAdapter {
 
   private loadScripts(connection: RedisConnection): Promise<unknown> {
     return Promise.all(
-      connection.primaries().flatMap((server) => SCRIPTS.map(({ lua }) => server.script('LOAD', lua))),
+      connection.primaries().flatMap((server) => Object.values(SCRIPTS).map(({ lua }) => server.script('LOAD', lua))),
     );
   }
 

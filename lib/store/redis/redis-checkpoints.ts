@@ -3,15 +3,7 @@ import { type Checkpoint, type NewCheckpoint } from '../../ledger/checkpoint.js'
 import { iso } from '../core/iso.js';
 import { type RedisDatabase } from './redis-database.js';
 import { checkpointOf, checkpointText, type StoredCheckpoint } from './redis-rows.js';
-import {
-  APPEND_CHECKPOINT,
-  CHECKPOINT_HISTORY,
-  CHECKPOINTED_BY,
-  CHECKPOINTED_SESSIONS,
-  DELETE_CHECKPOINTS,
-  LOAD_CHECKPOINT,
-  PRUNE_CHECKPOINTS,
-} from './scripts/content-operations.js';
+import { SCRIPTS } from './redis-scripts.js';
 
 /** Checkpoints in Redis. */
 export class RedisCheckpoints extends CheckpointStore {
@@ -21,7 +13,7 @@ export class RedisCheckpoints extends CheckpointStore {
 
   async load(orchestrator: string, sessionId: string, turnIndex?: number): Promise<Checkpoint | null> {
     const args = [orchestrator, sessionId, turnIndex ?? ''];
-    const [stored] = await this.db.run<[StoredCheckpoint | null]>(LOAD_CHECKPOINT, ...args);
+    const [stored] = await this.db.run<[StoredCheckpoint | null]>(SCRIPTS.loadCheckpoint, ...args);
     return stored && checkpointOf(orchestrator, sessionId, stored);
   }
 
@@ -29,7 +21,7 @@ export class RedisCheckpoints extends CheckpointStore {
     const { orchestrator, sessionId, turnIndex } = checkpoint;
     const text = checkpointText(checkpoint);
     const [savedAt] = await this.db.run<[number]>(
-      APPEND_CHECKPOINT,
+      SCRIPTS.appendCheckpoint,
       orchestrator,
       sessionId,
       turnIndex,
@@ -42,7 +34,7 @@ export class RedisCheckpoints extends CheckpointStore {
   async history(orchestrator: string, sessionId: string, page: CheckpointPage = {}): Promise<Checkpoint[]> {
     const { before = '', limit = 50 } = page;
     const [history] = await this.db.run<[StoredCheckpoint[]]>(
-      CHECKPOINT_HISTORY,
+      SCRIPTS.checkpointHistory,
       orchestrator,
       sessionId,
       before,
@@ -55,21 +47,27 @@ export class RedisCheckpoints extends CheckpointStore {
     const { prefix = '', after = '', limit = 100 } = page;
     const from = after >= prefix && after !== '' ? `(${after}` : `[${prefix}`;
     // No id reaches beyond '~'.
-    const [ids] = await this.db.run<[string[]]>(CHECKPOINTED_SESSIONS, orchestrator, from, `(${prefix}\u007f`, limit);
+    const [ids] = await this.db.run<[string[]]>(
+      SCRIPTS.checkpointedSessions,
+      orchestrator,
+      from,
+      `(${prefix}\u007f`,
+      limit,
+    );
     return ids;
   }
 
   async orchestrators(sessionId: string): Promise<string[]> {
-    const [names] = await this.db.run<[string[]]>(CHECKPOINTED_BY, sessionId);
+    const [names] = await this.db.run<[string[]]>(SCRIPTS.checkpointedBy, sessionId);
     return names;
   }
 
   async prune(orchestrator: string, sessionId: string, keep: number): Promise<number> {
-    const [removed] = await this.db.run<[number]>(PRUNE_CHECKPOINTS, orchestrator, sessionId, keep);
+    const [removed] = await this.db.run<[number]>(SCRIPTS.pruneCheckpoints, orchestrator, sessionId, keep);
     return removed;
   }
 
   async delete(orchestrator: string, sessionId: string): Promise<void> {
-    await this.db.run(DELETE_CHECKPOINTS, orchestrator, sessionId);
+    await this.db.run(SCRIPTS.deleteCheckpoints, orchestrator, sessionId);
   }
 }

@@ -3,7 +3,7 @@ import { type Message } from '../../ledger/message.js';
 import { type StateOwnership } from '../../ledger/state.store.js';
 import { type RedisDatabase } from './redis-database.js';
 import { messagesOf, messageText, type StoredWindow, windowOf } from './redis-rows.js';
-import { APPEND_MESSAGES, CONVERSED_SESSIONS, MESSAGE_PAGE, MESSAGE_WINDOW } from './scripts/content-operations.js';
+import { SCRIPTS } from './redis-scripts.js';
 
 /** The message log in Redis. */
 export class RedisConversations implements ConversationLog {
@@ -16,23 +16,23 @@ export class RedisConversations implements ConversationLog {
   ): Promise<Message[]> {
     const texts = messages.map(messageText);
     const args = [sessionId, requireSession ? 1 : '', ...texts];
-    const [last, createdAt] = await this.db.run<[number, number]>(APPEND_MESSAGES, ...args);
+    const [last, createdAt] = await this.db.run<[number, number]>(SCRIPTS.appendMessages, ...args);
     const stored = texts.map((text) => `${createdAt}\n\n\n${text}`);
     return messagesOf(sessionId, stored, last - texts.length + 1);
   }
 
   async window(sessionId: string, limit: number): Promise<Message[]> {
-    const [window] = await this.db.run<[StoredWindow]>(MESSAGE_WINDOW, sessionId, limit);
+    const [window] = await this.db.run<[StoredWindow]>(SCRIPTS.messageWindow, sessionId, limit);
     return windowOf(sessionId, window);
   }
 
   async page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<Message[]> {
-    const [stored] = await this.db.run<[string[]]>(MESSAGE_PAGE, sessionId, after, limit);
+    const [stored] = await this.db.run<[string[]]>(SCRIPTS.messagePage, sessionId, after, limit);
     return messagesOf(sessionId, stored, after + 1);
   }
 
   async sessions(after: string, limit: number): Promise<string[]> {
-    const [ids] = await this.db.run<[string[]]>(CONVERSED_SESSIONS, `(${after}`, limit);
+    const [ids] = await this.db.run<[string[]]>(SCRIPTS.conversedSessions, `(${after}`, limit);
     return ids;
   }
 }

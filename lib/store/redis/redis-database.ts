@@ -2,7 +2,7 @@ import { type RedisClient } from './redis-adapter.options.js';
 import { type RedisConnection } from './redis-connection.js';
 import { isUnknownScript } from './redis-errors.js';
 import { granted, type Reply } from './redis-refusals.js';
-import { type Script } from './scripts/script.js';
+import { type Script } from './redis-scripts.js';
 
 /** Runs our scripts: one round trip and one atomic operation each. */
 export class RedisDatabase {

@@ -12,7 +12,7 @@ import { readRecord } from '../core/corrupt-records.js';
 import { iso } from '../core/iso.js';
 import { entries, type Fields, split } from './redis-rows.js';
 
-/** Stands between the parts of an address, and in no name; see scripts/common.ts. */
+/** Stands between the parts of an address, and in no name; see scripts/include/common.lua. */
 const SEPARATOR = '\u001f';
 
 export function documentId({ namespace, scope, sessionId, key }: StateAddress): string {
@@ -37,7 +37,7 @@ export function entryOf([id, fields]: readonly [id: string, fields: Fields]): St
   return { scope, key, document: documentOf(fields, key) };
 }
 
-/** What append_document of scripts/documents.ts takes. */
+/** What append_document of scripts/include/documents.lua takes. */
 export function appendArgs(address: StateAddress, append: StateAppend): (string | number)[] {
   const { id, entries, initial, ifVersion, ttlMs, keepExpiry, fold } = append;
   return [
@@ -54,7 +54,7 @@ export function appendArgs(address: StateAddress, append: StateAppend): (string 
   ];
 }
 
-/** @param fields as scripts/documents.ts describes them. `key`: of the document, as errors name it */
+/** @param fields as scripts/include/documents.lua describes them. `key`: of the document, as errors name it */
 export function documentOf(fields: Fields, key = ''): StateDocument {
   return readRecord('document', key, () => readDocument(fields));
 }

@@ -1,18 +1,18 @@
 import { type Lease, type LeaseStore } from '../../ledger/lease.store.js';
 import { type RedisDatabase } from './redis-database.js';
-import { ACQUIRE_LEASE, RENEW_LEASE } from './scripts/lease-operations.js';
+import { SCRIPTS } from './redis-scripts.js';
 
 /** Leases in Redis. */
 export class RedisLeases implements LeaseStore {
   constructor(private readonly db: RedisDatabase) {}
 
   async acquire(name: string, holder: string, ttlMs: number): Promise<Lease | null> {
-    const [fence] = await this.db.run<[number | null]>(ACQUIRE_LEASE, name, holder, ttlMs);
+    const [fence] = await this.db.run<[number | null]>(SCRIPTS.acquireLease, name, holder, ttlMs);
     return fence === null ? null : { name, holder, fence };
   }
 
   async renew({ name, holder, fence }: Lease, ttlMs: number): Promise<boolean> {
-    const [own] = await this.db.run<[number]>(RENEW_LEASE, name, holder, fence, ttlMs);
+    const [own] = await this.db.run<[number]>(SCRIPTS.renewLease, name, holder, fence, ttlMs);
     return own === 1;
   }
 

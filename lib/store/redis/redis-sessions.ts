@@ -13,20 +13,7 @@ import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledge
 import { readableList, readableRecords, readAll } from '../core/corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';
 import { changeOf, type Fields, metadataFields, sessionFields, sessionOf, type StoredChange } from './redis-rows.js';
-import { type Script } from './scripts/script.js';
-import {
-  ATTACH_SURFACE,
-  DETACH_SURFACE,
-  EXPIRE_SESSION,
-  MERGE_METADATA,
-  REVOKE_SESSION,
-  TOUCH_SESSION,
-  UPDATE_SESSION,
-} from './scripts/session-change.js';
-import { CREATE_SESSION, INSERT_SESSION } from './scripts/session-create.js';
-import { COUNT_SESSIONS, FIND_SESSIONS, GET_SESSION } from './scripts/session-find.js';
-import { DELETE_SESSION, ERASE_SESSION } from './scripts/session-removal.js';
-import { EXPIRE_STALE, PURGE_EXPIRED, SUSPEND_STALE } from './scripts/session-sweep.js';
+import { type Script, SCRIPTS } from './redis-scripts.js';
 
 const DEFAULT_LIMIT = 50;
 
@@ -36,7 +23,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
 
   async insert(session: Session): Promise<void> {
     const fields = sessionFields(session).filter(([, value]) => value !== '');
-    await this.db.run(INSERT_SESSION, session.id, 'id', session.id, ...fields.flat());
+    await this.db.run(SCRIPTS.insertSession, session.id, 'id', session.id, ...fields.flat());
   }
 
   create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
@@ -48,7 +35,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
   }
 
   async fetchById(sessionId: string): Promise<Session | null> {
-    const [fields] = await this.db.run<[Fields]>(GET_SESSION, sessionId);
+    const [fields] = await this.db.run<[Fields]>(SCRIPTS.getSession, sessionId);
     return fields.length > 0 ? sessionOf(fields) : null;
   }
 
@@ -56,13 +43,16 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     const limit = query.limit ?? DEFAULT_LIMIT;
     const filter = toFilter(query);
     return readableList(limit, async (most) => {
-      const [sessions] = await this.db.run<[Fields[]]>(FIND_SESSIONS, JSON.stringify({ ...filter, limit: most }));
+      const [sessions] = await this.db.run<[Fields[]]>(
+        SCRIPTS.findSessions,
+        JSON.stringify({ ...filter, limit: most }),
+      );
       return readAll(sessions, sessionOf);
     });
   }
 
   async count({ cursor: _, ...query }: SessionQuery): Promise<number> {
-    const [total] = await this.db.run<[number]>(COUNT_SESSIONS, JSON.stringify(toFilter(query)));
+    const [total] = await this.db.run<[number]>(SCRIPTS.countSessions, JSON.stringify(toFilter(query)));
     return total;
   }
 
@@ -73,7 +63,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     const replaced = metadata === undefined ? [] : metadataFields(metadata);
     const args = [...fields, ...replaced].flat();
     const [session] = await this.db.run<[Fields]>(
-      UPDATE_SESSION,
+      SCRIPTS.updateSession,
       sessionId,
       metadata === undefined ? '' : '1',
       ...args,
@@ -82,13 +72,13 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
   }
 
   touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
-    return this.change(TOUCH_SESSION, sessionId, ttlMs ?? '', maxMs ?? '');
+    return this.change(SCRIPTS.touchSession, sessionId, ttlMs ?? '', maxMs ?? '');
   }
 
   async attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
     const { policy, maxSurfaces, onLimit, lifetime } = rules;
     const [change, movedFrom, detached] = await this.db.run<[StoredChange, Fields[], string[]]>(
-      ATTACH_SURFACE,
+      SCRIPTS.attachSurface,
       sessionId,
       surfaceId,
       policy,
@@ -100,43 +90,43 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
   }
 
   detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange> {
-    return this.change(DETACH_SURFACE, sessionId, surfaceId);
+    return this.change(SCRIPTS.detachSurface, sessionId, surfaceId);
   }
 
   expire(sessionId: string): Promise<SessionChange> {
-    return this.change(EXPIRE_SESSION, sessionId);
+    return this.change(SCRIPTS.expireSession, sessionId);
   }
 
   revoke(sessionId: string): Promise<SessionChange> {
-    return this.change(REVOKE_SESSION, sessionId);
+    return this.change(SCRIPTS.revokeSession, sessionId);
   }
 
   mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
     const fields = metadataFields(patch).map(([field, value]) => [field, value === 'null' ? '' : value]);
-    return this.change(MERGE_METADATA, sessionId, maxBytes, ...fields.flat());
+    return this.change(SCRIPTS.mergeMetadata, sessionId, maxBytes, ...fields.flat());
   }
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
-    const [sessions] = await this.db.run<[Fields[]]>(SUSPEND_STALE, idleMs, limit);
+    const [sessions] = await this.db.run<[Fields[]]>(SCRIPTS.suspendStale, idleMs, limit);
     return readableRecords(sessions, sessionOf);
   }
 
   async expireStale({ idleMs, maxMs }: SessionLifetime, limit: number): Promise<SessionChange[]> {
-    const [changes] = await this.db.run<[StoredChange[]]>(EXPIRE_STALE, idleMs ?? '', maxMs ?? '', limit);
+    const [changes] = await this.db.run<[StoredChange[]]>(SCRIPTS.expireStale, idleMs ?? '', maxMs ?? '', limit);
     return readableRecords(changes, changeOf);
   }
 
   async purgeExpired(olderThanMs: number, limit: number): Promise<string[]> {
-    const [ids] = await this.db.run<[string[]]>(PURGE_EXPIRED, olderThanMs, limit);
+    const [ids] = await this.db.run<[string[]]>(SCRIPTS.purgeExpired, olderThanMs, limit);
     return ids;
   }
 
   delete(sessionId: string): Promise<boolean> {
-    return this.remove(DELETE_SESSION, sessionId);
+    return this.remove(SCRIPTS.deleteSession, sessionId);
   }
 
   erase(sessionId: string): Promise<boolean> {
-    return this.remove(ERASE_SESSION, sessionId);
+    return this.remove(SCRIPTS.eraseSession, sessionId);
   }
 
   private async remove(script: Script, sessionId: string): Promise<boolean> {
@@ -151,7 +141,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
   ): Promise<CreatedSession> {
     const surfaces = JSON.stringify(attachedSurfaces);
     const [session, created, movedFrom] = await this.db.run<[Fields, number, Fields[]]>(
-      CREATE_SESSION,
+      SCRIPTS.createSession,
       id,
       userId,
       workspaceId ?? '',
@@ -170,13 +160,13 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
   }
 }
 
-/** As is_abandoned in scripts/sessions.ts takes it. */
+/** As is_abandoned in scripts/include/sessions.lua takes it. */
 function lifetimeText({ ttlMs, idleMs, maxMs }: SessionLifetime = {}): string {
   const active = idleMs === undefined || ttlMs === undefined ? {} : { active_idle_ms: Math.max(idleMs, ttlMs) };
   return JSON.stringify({ max_ms: maxMs, idle_ms: idleMs, ...active });
 }
 
-/** As scripts/session-find.ts takes it: times in milliseconds. */
+/** As scripts/include/session-filter.lua takes it: times in milliseconds. */
 function toFilter({ userId, workspaceId, state, surfaceId, activeAfter, activeBefore, cursor }: SessionQuery): object {
   return {
     userId,
@@ -189,7 +179,7 @@ function toFilter({ userId, workspaceId, state, surfaceId, activeAfter, activeBe
   };
 }
 
-/** The latest time that a date can have, see scripts/sessions.ts. */
+/** The latest time that a date can have, see scripts/include/sessions.lua. */
 const LAST_TIME = 8.64e15;
 
 function toPlace({ lastActivityAt, createdAt, id }: ReturnType<typeof decodeCursor>): object {

@@ -16,62 +16,49 @@ import { readableList, readAll } from '../core/corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';
 import { appendArgs, documentBefore, documentId, documentOf, documentPrefix, entryOf } from './redis-documents.js';
 import { type Fields } from './redis-rows.js';
-import {
-  ACCESS_DOCUMENT,
-  APPEND_DOCUMENT,
-  COUNT_DOCUMENTS,
-  DELETE_DOCUMENT,
-  DELETE_EXPIRED_DOCUMENTS,
-  EVICT_IDLE_DOCUMENTS,
-  GET_DOCUMENT,
-  LIST_DOCUMENTS,
-  LIST_NAMESPACES,
-  SET_DOCUMENT,
-} from './scripts/document-operations.js';
-import { type Script } from './scripts/script.js';
-import { RESET_STATE } from './scripts/state-reset.js';
+import { type Script, SCRIPTS } from './redis-scripts.js';
 
 /** State documents in Redis, which expires them itself. */
 export class RedisState implements StateStore {
   constructor(private readonly db: RedisDatabase) {}
 
   get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null> {
-    if (!access) return this.document(GET_DOCUMENT, address);
-    return this.document(ACCESS_DOCUMENT, address, access.ttlMs ?? '');
+    if (!access) return this.document(SCRIPTS.getDocument, address);
+    return this.document(SCRIPTS.accessDocument, address, access.ttlMs ?? '');
   }
 
   async set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
     const { ifVersion, ttlMs, requireSession } = options;
     const text = JSON.stringify(value);
     const args = [documentId(address), address.sessionId, text, ifVersion ?? '', ttlMs ?? '', requireSession ? 1 : ''];
-    const [fields] = await this.db.run<[Fields | null]>(SET_DOCUMENT, ...args);
+    const [fields] = await this.db.run<[Fields | null]>(SCRIPTS.setDocument, ...args);
     return fields && documentOf(['value', text, ...fields]);
   }
 
   async append(address: StateAddress, append: StateAppend): Promise<StateDocument | null> {
     const args = [address.sessionId, append.requireSession ? 1 : '', ...appendArgs(address, append)];
-    const [fields] = await this.db.run<[Fields | null]>(APPEND_DOCUMENT, ...args);
+    const [fields] = await this.db.run<[Fields | null]>(SCRIPTS.appendDocument, ...args);
     return fields && documentOf(fields, address.key);
   }
 
   async delete(address: StateAddress): Promise<boolean> {
-    return (await this.number(DELETE_DOCUMENT, documentId(address))) === 1;
+    return (await this.number(SCRIPTS.deleteDocument, documentId(address))) === 1;
   }
 
   async list(query: StateQuery): Promise<StateEntry[]> {
     return readableList(query.limit, async (limit) => {
       const args = [query.sessionId, documentPrefix(query), documentBefore(query), limit];
-      const [found] = await this.db.run<[(readonly [id: string, fields: Fields])[]]>(LIST_DOCUMENTS, ...args);
+      const [found] = await this.db.run<[(readonly [id: string, fields: Fields])[]]>(SCRIPTS.listDocuments, ...args);
       return readAll(found, entryOf);
     });
   }
 
   count(selection: StateSelection): Promise<number> {
-    return this.number(COUNT_DOCUMENTS, selection.sessionId, documentPrefix(selection));
+    return this.number(SCRIPTS.countDocuments, selection.sessionId, documentPrefix(selection));
   }
 
   async namespaces(sessionId: string): Promise<string[]> {
-    const [names] = await this.db.run<[string[]]>(LIST_NAMESPACES, sessionId);
+    const [names] = await this.db.run<[string[]]>(SCRIPTS.listNamespaces, sessionId);
     return names;
   }
 
@@ -81,7 +68,7 @@ export class RedisState implements StateStore {
       : ['', '', ''];
     const args = [sessionId, epoch, ...head, ...namespaces];
     const [counts, messages = 0] = await this.db.run<[counts: number[] | null, messages?: number]>(
-      RESET_STATE,
+      SCRIPTS.resetState,
       ...args,
     );
     if (counts === null) return null;
@@ -89,11 +76,11 @@ export class RedisState implements StateStore {
   }
 
   deleteExpired(limit: number): Promise<number> {
-    return this.number(DELETE_EXPIRED_DOCUMENTS, limit);
+    return this.number(SCRIPTS.deleteExpiredDocuments, limit);
   }
 
   evictIdle(namespace: string, keep: number, limit: number): Promise<number> {
-    return this.number(EVICT_IDLE_DOCUMENTS, namespace, keep, limit);
+    return this.number(SCRIPTS.evictIdleDocuments, namespace, keep, limit);
   }
 
   private async document(

@@ -3,7 +3,7 @@ import { type TurnEventBatch, type TurnEventLog } from '../../ledger/turn-event-
 import { type TurnHold } from '../../ledger/turn.store.js';
 import { eventsOf } from '../core/turn-events.js';
 import { type RedisDatabase } from './redis-database.js';
-import { APPEND_EVENTS, LAST_EVENT, READ_EVENTS } from './scripts/turn-event-operations.js';
+import { SCRIPTS } from './redis-scripts.js';
 
 /** The events of turns in Redis, a stream each. */
 export class RedisTurnEvents implements TurnEventLog {
@@ -11,7 +11,7 @@ export class RedisTurnEvents implements TurnEventLog {
 
   async append(hold: TurnHold, { number, events, restart }: TurnEventBatch, ttlMs: number): Promise<number> {
     const [last] = await this.db.run<[number]>(
-      APPEND_EVENTS,
+      SCRIPTS.appendEvents,
       hold.sessionId,
       hold.turnId,
       hold.fence,
@@ -25,7 +25,7 @@ export class RedisTurnEvents implements TurnEventLog {
   }
 
   async read(turnId: string, after: number, limit: number): Promise<TurnEvent[]> {
-    const [batches] = await this.db.run<[string[]]>(READ_EVENTS, turnId, after, after + limit);
+    const [batches] = await this.db.run<[string[]]>(SCRIPTS.readEvents, turnId, after, after + limit);
     const rows = Array.from({ length: batches.length / 2 }, (_, at) => ({
       lastOffset: Number(batches[2 * at]),
       events: batches[2 * at + 1],
@@ -34,7 +34,7 @@ export class RedisTurnEvents implements TurnEventLog {
   }
 
   async last(turnId: string): Promise<number> {
-    const [last] = await this.db.run<[number]>(LAST_EVENT, turnId);
+    const [last] = await this.db.run<[number]>(SCRIPTS.lastEvent, turnId);
     return last;
   }
 

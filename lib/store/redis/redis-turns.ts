@@ -57,23 +57,7 @@ import {
   turnOf,
   turnRow,
 } from './redis-turn-rows.js';
-import { CLEAR_LANE, CONTROL_LANE, GET_LANE, LIST_LANES } from './scripts/lane-control.js';
-import { ACCEPT } from './scripts/turn-accept.js';
-import {
-  CANCEL,
-  DUE,
-  DUE_OR_OFFERED,
-  GET_TURN,
-  LIST_TURNS,
-  PURGE_SETTLED,
-  SIGNAL,
-  TURN_SIGNALS,
-  TURN_STEPS,
-} from './scripts/turn-change.js';
-import { CLAIM } from './scripts/turn-claim.js';
-import { AWAITED, RELEASE, RENEW, RETRY, SAVE_AWAITED, SAVE_STEP, WAIT } from './scripts/turn-hold.js';
-import { type Script } from './scripts/script.js';
-import { SETTLE } from './scripts/turn-settle.js';
+import { type Script, SCRIPTS } from './redis-scripts.js';
 
 /** `null` stands for what the client knows, what it did not ask for, and what is not there. */
 type StoredClaim = readonly [
@@ -115,7 +99,7 @@ export class RedisTurns implements TurnLedger {
     const { id, sessionId, idempotency } = request;
     const [stored, said] = acceptedTexts(request);
     const reply = await this.db.run<StoredAcceptance>(
-      ACCEPT,
+      SCRIPTS.accept,
       id,
       sessionId,
       idempotency?.key ?? '',
@@ -150,7 +134,7 @@ export class RedisTurns implements TurnLedger {
   async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
     const [claimed, lost, isSuspect] = await this.db.run<
       [claimed: StoredClaim | null, lost: readonly [turn: Fields, holder: string] | null, isSuspect: number]
-    >(CLAIM, sessionId, ...claimArgs(sessionId, request));
+    >(SCRIPTS.claim, sessionId, ...claimArgs(sessionId, request));
     const given = claimed && this.claimed(claimed);
     if (lost) {
       const turn = turnOf(lost[0]);
@@ -161,7 +145,7 @@ export class RedisTurns implements TurnLedger {
   }
 
   async renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease> {
-    const [cancelMode] = await this.db.run<[CancelMode | null]>(RENEW, ...holdArgs(hold), leaseMs);
+    const [cancelMode] = await this.db.run<[CancelMode | null]>(SCRIPTS.renew, ...holdArgs(hold), leaseMs);
     return cancelMode === null ? {} : { cancelMode };
   }
 
@@ -173,7 +157,7 @@ export class RedisTurns implements TurnLedger {
     const [settled, sessionChange, claimed, ring] = await this.db.run<
       [turn: Fields | number, sessionChange: StoredChange | number | null, next: StoredClaim | null, ring: number]
     >(
-      SETTLE,
+      SCRIPTS.settle,
       ...holdArgs(hold),
       status,
       outcome,
@@ -211,11 +195,11 @@ export class RedisTurns implements TurnLedger {
 
   retry(hold: TurnHold, { error, delayMs, spending }: TurnFailure): Promise<Turn> {
     const args = [JSON.stringify(error), delayMs, ...spendingArgs(hold, spending)];
-    return this.change(RETRY, ...holdArgs(hold), ...args);
+    return this.change(SCRIPTS.retry, ...holdArgs(hold), ...args);
   }
 
   release(hold: TurnHold, delayMs: number, spending?: TurnSpending): Promise<Turn> {
-    return this.change(RELEASE, ...holdArgs(hold), delayMs, ...spendingArgs(hold, spending));
+    return this.change(SCRIPTS.release, ...holdArgs(hold), delayMs, ...spendingArgs(hold, spending));
   }
 
   async wait(
@@ -223,7 +207,7 @@ export class RedisTurns implements TurnLedger {
     { signal, step, timeoutMs, spending }: TurnWait,
   ): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
     const [turn, payload] = await this.db.run<[turn: Fields, payload?: string]>(
-      WAIT,
+      SCRIPTS.wait,
       ...holdArgs(hold),
       signal,
       stepText(step),
@@ -235,19 +219,19 @@ export class RedisTurns implements TurnLedger {
   }
 
   async saveAwaited(hold: TurnHold, turns: readonly AwaitedTurn[]): Promise<void> {
-    await this.db.run(SAVE_AWAITED, ...holdArgs(hold), toAwaited(hold, turns));
+    await this.db.run(SCRIPTS.saveAwaited, ...holdArgs(hold), toAwaited(hold, turns));
   }
 
   async awaited(sessionId: string): Promise<readonly AwaitedTurn[]> {
     const [[leaseUntil, head, fence, awaited]] = await this.db.run<
       [[leaseUntil: string | null, head: string | null, fence: string | null, awaited: string | null]]
-    >(AWAITED, sessionId);
+    >(SCRIPTS.awaited, sessionId);
     return awaitedBy({ awaited, fence: Number(fence), runningTurn: leaseUntil === null ? null : head });
   }
 
   async signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn> {
     const [turn, accepted, ring] = await this.db.run<[turn: Fields, accepted: number, ring: number]>(
-      SIGNAL,
+      SCRIPTS.signal,
       turnId,
       name,
       JSON.stringify(payload),
@@ -256,7 +240,7 @@ export class RedisTurns implements TurnLedger {
   }
 
   async cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
-    const [fields, ring] = await this.db.run<[turn: Fields, ring: number]>(CANCEL, turnId, mode);
+    const [fields, ring] = await this.db.run<[turn: Fields, ring: number]>(SCRIPTS.cancel, turnId, mode);
     const turn = turnOf(fields);
     this.changed(turn.id, turn);
     return { turn, ring: ring === 1 };
@@ -266,14 +250,14 @@ export class RedisTurns implements TurnLedger {
     const texts = [step, ...(before ? [before] : [])].flatMap((each) => [stepText(each), JSON.stringify(each.value)]);
     // Few steps come with more than themselves.
     const more = spending ? [...(before ? [] : ['', '']), ...spendingArgs(hold, spending)] : [];
-    const [value] = await this.db.run<[value: string]>(SAVE_STEP, ...holdArgs(hold), ...texts, ...more);
+    const [value] = await this.db.run<[value: string]>(SCRIPTS.saveStep, ...holdArgs(hold), ...texts, ...more);
     const known = spending && this.held.get(hold);
     if (known) this.held.set(hold, { ...known, turn: { ...known.turn, spent: JSON.stringify(spending.usage) } });
     return { ...step, value: JSON.parse(value) as JsonValue };
   }
 
   async get(turnId: string): Promise<Turn | null> {
-    const [turn] = await this.db.run<[Fields | null]>(GET_TURN, turnId);
+    const [turn] = await this.db.run<[Fields | null]>(SCRIPTS.getTurn, turnId);
     return turn && turnOf(turn);
   }
 
@@ -283,50 +267,50 @@ export class RedisTurns implements TurnLedger {
     return readableList(limit, async (most) => {
       const order = isLatestFirst ? 'desc' : 'asc';
       const args = [sessionId, after, most, order, isOpen ? 1 : 0, ...(statuses ?? [])];
-      const [turns] = await this.db.run<[Fields[]]>(LIST_TURNS, ...args);
+      const [turns] = await this.db.run<[Fields[]]>(SCRIPTS.listTurns, ...args);
       return readAll(turns, turnOf);
     });
   }
 
   async steps(turnId: string): Promise<StoredStep[]> {
-    const [steps] = await this.db.run<[Fields]>(TURN_STEPS, turnId);
+    const [steps] = await this.db.run<[Fields]>(SCRIPTS.turnSteps, turnId);
     return stepsOf(steps);
   }
 
   async signals(turnId: string): Promise<StoredSignal[]> {
-    const [signals] = await this.db.run<[Fields]>(TURN_SIGNALS, turnId);
+    const [signals] = await this.db.run<[Fields]>(SCRIPTS.turnSignals, turnId);
     return signalsOf(signals);
   }
 
   async control({ sessionId, mode, foreignSession }: LaneControl): Promise<{ ring: boolean }> {
     const args = [sessionId ?? ALL_LANES, mode, foreignSession ? '1' : ''];
-    const [ring] = await this.db.run<[ring: number]>(CONTROL_LANE, ...args);
+    const [ring] = await this.db.run<[ring: number]>(SCRIPTS.controlLane, ...args);
     return { ring: ring === 1 };
   }
 
   async clear(sessionId: string): Promise<number> {
-    const [cancelled] = await this.db.run<[string[]]>(CLEAR_LANE, sessionId);
+    const [cancelled] = await this.db.run<[string[]]>(SCRIPTS.clearLane, sessionId);
     cancelled.forEach((turnId) => this.changed(turnId));
     return cancelled.length;
   }
 
   async lane(sessionId: string): Promise<Lane> {
-    const [view] = await this.db.run<[StoredLaneView]>(GET_LANE, sessionId);
+    const [view] = await this.db.run<[StoredLaneView]>(SCRIPTS.getLane, sessionId);
     return laneOf(view);
   }
 
   async lanes({ after = '', limit = 50 }: LaneQuery): Promise<LanePage> {
-    const [mode, views] = await this.db.run<[LaneMode, StoredLaneView[]]>(LIST_LANES, `(${after}`, limit);
+    const [mode, views] = await this.db.run<[LaneMode, StoredLaneView[]]>(SCRIPTS.listLanes, `(${after}`, limit);
     return { mode, lanes: views.map(laneOf) };
   }
 
   async due(limit: number, includeOffered = false): Promise<string[]> {
-    const [sessionIds] = await this.db.run<[string[]]>(includeOffered ? DUE_OR_OFFERED : DUE, limit);
+    const [sessionIds] = await this.db.run<[string[]]>(includeOffered ? SCRIPTS.dueOrOffered : SCRIPTS.due, limit);
     return sessionIds;
   }
 
   async purgeSettled(olderThanMs: number, limit: number): Promise<number> {
-    const [removed] = await this.db.run<[number]>(PURGE_SETTLED, olderThanMs, limit);
+    const [removed] = await this.db.run<[number]>(SCRIPTS.purgeSettled, olderThanMs, limit);
     return removed;
   }
 
@@ -365,7 +349,7 @@ function holdArgs({ sessionId, turnId, fence }: TurnHold): [string, string, numb
   return [sessionId, turnId, fence];
 }
 
-/** As record_spending of scripts/turn-hold.ts takes it. */
+/** As record_spending of scripts/include/spending.lua takes it. */
 function spendingArgs({ sessionId }: TurnHold, spending: TurnSpending | undefined): (string | number)[] {
   if (!spending) return [];
   const { usage, change } = spending;
@@ -374,7 +358,7 @@ function spendingArgs({ sessionId }: TurnHold, spending: TurnSpending | undefine
   return [JSON.stringify(usage), JSON.stringify([name.namespace]), ...appendArgs({ ...name, sessionId }, append)];
 }
 
-/** As claim_from of scripts/turn-claim.ts takes it. */
+/** As claim_from of scripts/include/attempt.lua takes it. */
 function claimArgs(sessionId: string, request: ClaimRequest | undefined): (string | number)[] {
   if (!request) return ['', '', '', ''];
   return [request.holder, request.leaseMs, lossesText(request), needsText(sessionId, request)];

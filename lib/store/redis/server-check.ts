@@ -3,7 +3,8 @@ import { type Redis } from 'ioredis';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type RedisConnection } from './redis-connection.js';
 import { isForbidden } from './redis-errors.js';
-import { COMMANDS, FORBIDDEN_COMMANDS } from './scripts/permissions.js';
+import { SCRIPTS } from './redis-scripts.js';
+import FORBIDDEN_COMMANDS from './scripts/forbidden-commands.lua.js';
 import { describeServer, judgeServer, reportOf } from './server-report.js';
 
 /**
@@ -28,6 +29,15 @@ export async function checkServer(connection: RedisConnection, base: string, log
     }
   }
   await checkPermissions(connection, base);
+}
+
+/** Every command that a script calls, and the one that calls a script. */
+const COMMANDS: readonly string[] = [
+  ...new Set(['EVALSHA', ...Object.values(SCRIPTS).flatMap(({ lua }) => commandsOf(lua))]),
+].sort();
+
+function commandsOf(lua: string): string[] {
+  return [...lua.matchAll(/(?:redis\.call|call_with)\('(\w+)'/g)].map(([, command]) => command);
 }
 
 /** A script that may not call a command fails in the middle, so it must be known before. */

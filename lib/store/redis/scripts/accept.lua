@@ -1,0 +1,125 @@
+#!lua
+-- TurnLedger.accept. ARGV: turn, session, idempotency key or '', hash, ttlMs, whenBusy, maxQueued, maxSessionLifetimeMs
+-- or '', whether the session is in a foreign store, orchestrator, what the turn is accepted with and what the user
+-- said, both as they are stored, then what claim_from takes with the holder '' for no claim.
+-- @include common, lane
+
+local id, session_id, idempotency_key, request_hash, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local when_busy, max_queued, max_lifetime_ms, foreign_session = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
+local wants_claim = ARGV[13] ~= ''
+local keys_key = key('keys', session_id)
+
+local sent_before, lapsed_key_of = read_turn(id), nil
+if idempotency_key ~= '' and not sent_before then
+  local known = redis.call('HGET', keys_key, idempotency_key)
+  local turn = known and read_turn(known)
+  if turn and turn.settledAt and turn.settledAt + ttl_ms <= now then
+    lapsed_key_of = known
+  elseif turn and turn.requestHash ~= request_hash then
+    return refuse('IDEMPOTENCY_CONFLICT', 'session_id', session_id, 'turn_id', known)
+  else
+    sent_before = turn
+  end
+end
+
+if not sent_before and foreign_session ~= '' then
+  if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+elseif not sent_before then
+  -- One that was erased is not there.
+  local state, created_at = unpack(redis.call('HMGET', key('session', session_id), 'state', 'createdAt'))
+  if not state then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+  if state == 'expired' or (max_lifetime_ms and now - created_at > max_lifetime_ms) then
+    return refuse('SESSION_STATE', 'session_id', session_id, 'state', 'expired', 'attempted', 'accept a turn')
+  end
+end
+
+local lane, mode_of_others = read_lane(session_id), mode_of_all()
+if not sent_before and (lane.mode == 'draining' or mode_of_others == 'draining') then
+  return refuse('LANE_DRAINING', 'session_id', session_id)
+end
+local head_before = lane.head
+local is_held = head_before and (lane.leaseUntil or redis.call('HEXISTS', turn_key(head_before), 'startedAt') == 1)
+local queued = head_before and redis.call('LLEN', queue_key(session_id)) + (is_held and 0 or 1) or 0
+
+-- Puts the turn at the end of its lane. Gives its position.
+local function append_turn()
+  local at, position = turn_key(id), lane.nextPosition or '1'
+  redis.call('HSET', at, 'accepted', stamp .. '\n' .. position .. '\n' .. ARGV[11], 'orchestrator', ARGV[10],
+    'userMessage', ARGV[12], 'status', 'queued')
+  if lapsed_key_of then redis.call('HDEL', turn_key(lapsed_key_of), 'idempotencyKey') end
+  if idempotency_key ~= '' then
+    redis.call('HSET', at, 'idempotencyKey', idempotency_key, 'requestHash', request_hash)
+    redis.call('HSET', keys_key, idempotency_key, id)
+  end
+  redis.call('ZADD', key('turns', session_id), position, id)
+  if lane.head then
+    redis.call('RPUSH', queue_key(session_id), id)
+  else
+    lane.head = id
+    if not head_before then redis.call('ZADD', base .. 'lanes', 0, session_id) end
+  end
+  redis.call('HSET', lane_key(session_id), 'nextPosition', whole(position + 1), 'head', lane.head)
+  return tonumber(position)
+end
+
+if not sent_before and not wants_claim and queued < max_queued and (not head_before or when_busy == 'enqueue') then
+  local position, ring = append_turn(), head_before and 0 or 1
+  -- Behind a head the lane is visited, or will be.
+  if ring == 1 then attend(session_id, whole(now + RING_GRACE_MS)) end
+  return { 1, 0, ring, position, now, false }
+end
+
+-- Then the rest: a turn that is there already, policy and limits, and the claim.
+-- @include common, lane, attempt
+
+local claim = wants_claim and claim_from(13)
+if sent_before then
+  local is_ours = claim and lane.head == sent_before.id and is_held_by(lane, claim)
+  return {
+    1, 1, sent_before.status == 'queued' and 1 or 0, turn_reply(sent_before),
+    is_ours and claimed_reply(session_id, lane, sent_before, claim, {}) or false,
+  }
+end
+
+local head = head_before and read_turn(head_before)
+if head and when_busy == 'reject' then
+  local alive = lane.leaseUntil and not is_lapsed(lane) and 1 or 0
+  return refuse('SESSION_BUSY', 'session_id', session_id, 'turn_id', head.id, 'alive', alive,
+    'since', head.startedAt or place_of(head.accepted))
+end
+
+-- Who has to go, and how many stay: counted before anything is written.
+local stops = ({ interrupt = 'interrupt', rollback = 'rollback', replace = 'interrupt' })[when_busy]
+local supersedes = when_busy == 'latest' or when_busy == 'replace'
+if max_queued <= (supersedes and 0 or queued) then
+  return refuse('LANE_FULL', 'session_id', session_id, 'limit', max_queued)
+end
+
+if supersedes and head then
+  for _, open_id in ipairs(open_turns(session_id, head.id)) do
+    if open_id ~= head.id then
+      end_turn(read_turn(open_id), 'superseded', 'supersededBy', id)
+    elseif not is_held then
+      end_turn(head, 'superseded', 'supersededBy', id)
+    end
+  end
+  redis.call('UNLINK', queue_key(session_id))
+  if not is_held then lane.head = nil end
+end
+if stops and is_held then
+  if not lane.leaseUntil then
+    stop_turn(head, stops)
+    drop_head(session_id, lane)
+  elseif not head.cancelMode then
+    mark_turn(head, stops)
+  end
+end
+
+-- Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring, unless it is claimed.
+local position, ring, claimed = append_turn(), 0, false
+if claim and lane.head == id and lane.mode ~= 'paused' and mode_of_others ~= 'paused' then
+  claimed = begin_attempt(session_id, lane, { id = id, orchestrator = ARGV[10] }, claim, { turn = true })
+elseif lane.head ~= head_before then
+  ring = rest_lane(session_id, lane)
+end
+return { 1, 0, ring, position, now, claimed }

@@ -1,0 +1,10 @@
+#!lua flags=allow-oom
+-- ARGV: name, holder, ttlMs.
+-- @include common, leases
+
+local holder = ARGV[2]
+if lease and lease.holder ~= holder and tonumber(lease.expiresAt) > now then return { 1, false } end
+local fence = lease and tonumber(lease.fence) or 0
+if not lease or lease.holder ~= holder then fence = fence + 1 end
+redis.call('HSET', lease_key, 'holder', holder, 'fence', fence, 'expiresAt', now + ARGV[3])
+return { 1, fence }

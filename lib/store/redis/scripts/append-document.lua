@@ -1,0 +1,8 @@
+#!lua
+-- ARGV: session, 1 when it must be there or '', then what append_document takes.
+-- @include common, documents
+
+local refusal = state_refusal(ARGV[1], ARGV[2])
+if refusal then return refusal end
+local row = append_document(3)
+return { 1, row and flat(row) or false }

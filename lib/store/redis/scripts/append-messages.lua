@@ -1,0 +1,8 @@
+#!lua
+-- ARGV: session, whether it must be there and live, then the messages.
+-- @include common, contents, documents
+
+local refusal = state_refusal(ARGV[1], ARGV[2])
+if refusal then return refusal end
+append_messages(ARGV[1], '', '', arguments_from(3))
+return { 1, redis.call('LLEN', key('messages', ARGV[1])), now }

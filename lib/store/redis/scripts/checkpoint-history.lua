@@ -1,0 +1,13 @@
+#!lua flags=no-writes
+-- ARGV: orchestrator, session, the index to begin below or '', limit.
+-- @include contents
+
+local at = checkpoints_key(ARGV[1], ARGV[2])
+local first, latest = checkpoint_range(ARGV[1], ARGV[2])
+local history = {}
+if first then
+  local last = math.min(latest, (tonumber(ARGV[3]) or math.huge) - 1)
+  first = math.max(first, last - ARGV[4] + 1)
+  for index = last, first, -1 do history[#history + 1] = read_checkpoint(at, index) end
+end
+return { 1, history }

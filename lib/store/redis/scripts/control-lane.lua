@@ -1,0 +1,15 @@
+#!lua
+-- ARGV: session or '' for all lanes, mode, whether the session is in a foreign store.
+-- @include common, lane
+
+local session_id, mode, foreign_session = ARGV[1], ARGV[2], ARGV[3]
+local is_there = session_id == '' or foreign_session ~= '' or redis.call('EXISTS', key('session', session_id)) == 1
+if not is_there or is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+local lane = read_lane(session_id)
+write(lane_key(session_id), lane, { mode = mode ~= 'open' and mode })
+if not lane.head or mode == 'paused' then return { 1, 0 } end
+
+-- Says anew when somebody must look: a claim that was refused has put it out of sight.
+if not lane.leaseUntil then return { 1, rest_lane(session_id, lane) } end
+attend(session_id, lane.leaseUntil)
+return { 1, is_lapsed(lane) and 1 or 0 }

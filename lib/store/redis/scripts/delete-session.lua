@@ -1,0 +1,4 @@
+#!lua flags=allow-oom
+-- @include session-removal
+
+return { 1, remove_session(ARGV[1]) and 1 or 0 }

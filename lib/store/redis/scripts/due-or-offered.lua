@@ -1,0 +1,19 @@
+#!lua
+-- Lanes to ring, those that were put off included; those that wait longest first.
+-- @include common, lane, offers
+
+if mode_of_all() == 'paused' then return { 1, {} } end
+-- Lanes that are looked at in a call, so that nobody waits for long. The others are offered when they are due.
+local MOST_LANES = 10000
+
+local until_time = whole(now + MAX_OFFER_BACKOFF_MS)
+local lanes = redis.call('ZRANGE', base .. 'due', '-inf', until_time, 'BYSCORE', 'LIMIT', 0, MOST_LANES, 'WITHSCORES')
+local waiting = {}
+for i = 1, #lanes, 2 do
+  local lane = idle_lane(lanes[i], lanes[i + 1])
+  if lane and (lane.offers > 0 or tonumber(lanes[i + 1]) <= now) then waiting[#waiting + 1] = lane end
+end
+table.sort(waiting, function(a, b) return tonumber(a.first_at) < tonumber(b.first_at) end)
+local found = {}
+for i = 1, math.min(#waiting, tonumber(ARGV[1])) do found[i] = offer(waiting[i]) end
+return { 1, found }

@@ -1,0 +1,79 @@
+-- What every script begins with. Keys are named `{prefix}:kind:id`; KEYS[1] is `{prefix}:`, and the tag keeps all of
+-- them on one shard of a cluster. Parts of an id of several parts stand between SEPARATOR, which no name may hold.
+--
+-- A row is a hash: absent fields have no value. A script answers with 1 and what it gives, or with 0, the code of a
+-- refusal and what that is about; it refuses before its first write, because Redis does not roll back.
+
+local SEPARATOR = '\31'
+local base = KEYS[1]
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+-- As text: Redis would write the number with a fraction's care, which takes longer than the command.
+local function whole(number)
+  return string.format('%d', number)
+end
+
+local stamp = whole(now)
+
+local function arguments_from(first)
+  local rest = {}
+  for i = first, #ARGV do rest[#rest + 1] = ARGV[i] end
+  return rest
+end
+
+local function key(kind, id)
+  return base .. kind .. ':' .. id
+end
+
+-- nil when it is not there
+local function read(at)
+  local flat = redis.call('HGETALL', at)
+  if #flat == 0 then return nil end
+  local row = {}
+  for i = 1, #flat, 2 do row[flat[i]] = flat[i + 1] end
+  return row
+end
+
+-- A command with any number of arguments, in pieces: Lua's stack holds some thousands of values. Gives the last answer.
+local function call_with(command, at, arguments)
+  local answer
+  for from = 1, #arguments, 1000 do
+    answer = redis.call(command, at, unpack(arguments, from, math.min(from + 999, #arguments)))
+  end
+  return answer
+end
+
+-- Changes fields of a stored row; false takes one away.
+local function write(at, row, changes)
+  local set, gone = {}, {}
+  for field, value in pairs(changes) do
+    if value ~= false then
+      set[#set + 1] = field
+      set[#set + 1] = value
+      row[field] = value
+    elseif row[field] ~= nil then
+      gone[#gone + 1] = field
+      row[field] = nil
+    end
+  end
+  call_with('HSET', at, set)
+  call_with('HDEL', at, gone)
+end
+
+local function flat(row)
+  local fields = {}
+  for field, value in pairs(row) do
+    fields[#fields + 1] = field
+    fields[#fields + 1] = value
+  end
+  return fields
+end
+
+local function refuse(code, ...)
+  return { 0, code, ... }
+end
+
+local function is_erased(session_id)
+  return redis.call('EXISTS', key('tombstone', session_id)) == 1
+end

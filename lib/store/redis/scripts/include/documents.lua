@@ -1,0 +1,155 @@
+-- State documents, as their own port and turns read and write them.
+--
+-- A document is a hash that Redis expires: beside its value, what was appended since, each batch under the version that
+-- it made, from `valueVersion` + 1 to `version`. Neither the value nor a batch's entries are looked into.
+-- `documents:session` (by name), `idle:namespace` (by the last access) and `expiring` say which there are; Redis does
+-- not take out what it has expired.
+-- @include common
+
+-- How many arguments append_document takes from ARGV.
+local APPEND_ARGUMENTS = 9
+
+-- Its namespace and its session.
+local function owners_of(document)
+  return string.match(document, '^([^\31]*)\31[^\31]*\31([^\31]*)\31')
+end
+
+-- The refusal of a write, or nil. require_session is '' unless the session must be there and live.
+local function state_refusal(session_id, require_session)
+  if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+  if require_session == '' then return nil end
+  local state = redis.call('HGET', key('session', session_id), 'state')
+  if not state then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+  if state ~= 'expired' then return nil end
+  return refuse('SESSION_STATE', 'session_id', session_id, 'state', 'expired', 'attempted', 'write state')
+end
+
+-- nil when there is none; Redis lets a key live to the end of its last millisecond.
+local function live_document(document)
+  local row = read(key('document', document))
+  if row and (not row.expiresAt or tonumber(row.expiresAt) > now) then return row end
+end
+
+-- As live_document, without reading it whole.
+local function is_live(document)
+  local row = redis.call('HMGET', key('document', document), 'version', 'expiresAt')
+  return row[1] and (not row[2] or tonumber(row[2]) > now)
+end
+
+-- Each as fields and values, or false.
+local function live_documents(documents)
+  local found = {}
+  for i, document in ipairs(documents) do
+    local row = live_document(document)
+    found[i] = row and flat(row) or false
+  end
+  return found
+end
+
+-- Makes place for a document: gives the empty row.
+local function new_document(document)
+  local _, session_id = owners_of(document)
+  redis.call('UNLINK', key('document', document))
+  redis.call('ZADD', key('documents', session_id), 0, document)
+  return {}
+end
+
+-- Changes a document, which is an access: it expires ttl_ms from now, or never when that is nil.
+local function write_document(document, row, changes, ttl_ms)
+  local at, expires_at = key('document', document), ttl_ms and now + ttl_ms
+  changes.accessedAt = now
+  changes.expiresAt = expires_at or false
+  write(at, row, changes)
+  redis.call('ZADD', key('idle', (owners_of(document))), now, document)
+  if expires_at then
+    redis.call('PEXPIREAT', at, expires_at)
+    redis.call('ZADD', base .. 'expiring', expires_at, document)
+  else
+    redis.call('PERSIST', at)
+    redis.call('ZREM', base .. 'expiring', document)
+  end
+  return row
+end
+
+-- The version after this one, as text. After 0 it is the clock in microseconds, so that a document that is created
+-- again never has a version that it had before.
+local function next_version(before)
+  return whole(before > 0 and before + 1 or clock[1] * 1000000 + clock[2])
+end
+
+-- Its version, or nil.
+local function find_batch(row, id, first, last)
+  for version = first, last do
+    -- The time, the id and the entries are a line each.
+    if string.match(row[whole(version)], '\n([^\n]*)\n') == id then return version end
+  end
+end
+
+-- ARGV, from the first on: document, id and entries as JSON, initial value, version, ttlMs, 1 to let a document that is
+-- there expire when it did, and of a fold the last batch's id as JSON and the value; '' for what is not given, and for
+-- no entries. Gives what is stored then, or nil.
+local function append_document(first)
+  local document, id, entries, initial, if_version, ttl_ms, keeps_expiry, fold_through, fold_value =
+    unpack(ARGV, first, first + APPEND_ARGUMENTS - 1)
+  local row = live_document(document)
+  local expires_in = tonumber(ttl_ms)
+  if row and keeps_expiry ~= '' then expires_in = row.expiresAt and tonumber(row.expiresAt) - now end
+  if not row and initial == '' then return nil end
+  local version, value_version = row and tonumber(row.version) or 0, row and tonumber(row.valueVersion) or 0
+  if row and find_batch(row, id, value_version + 1, version) then return row end
+  if if_version ~= '' and tonumber(if_version) ~= version then return row end
+
+  local changes, folded = {}, row and fold_through ~= '' and find_batch(row, fold_through, value_version + 1, version)
+  if not row then
+    row = new_document(document)
+    changes.value, changes.createdAt, changes.version = initial, now, next_version(0)
+    changes.valueVersion = entries == '' and changes.version or whole(changes.version - 1)
+  elseif folded then
+    changes.value, changes.valueVersion = fold_value, whole(folded)
+    for number = value_version + 1, folded do changes[whole(number)] = false end
+  end
+  if entries ~= '' then
+    changes.version = changes.version or next_version(version)
+    changes[changes.version] = now .. '\n' .. id .. '\n' .. entries
+  end
+  return write_document(document, row, changes, expires_in)
+end
+
+local function remove_document(document)
+  local namespace, session_id = owners_of(document)
+  redis.call('UNLINK', key('document', document))
+  redis.call('ZREM', key('documents', session_id), document)
+  redis.call('ZREM', key('idle', namespace), document)
+  redis.call('ZREM', base .. 'expiring', document)
+end
+
+-- The bounds, as ZRANGE BYLEX takes them, of the names that begin so: UTF-8 has no byte that is higher.
+local function bounds_of(prefix)
+  return '[' .. prefix, '(' .. prefix .. '\255'
+end
+
+-- Those of one session whose names begin so.
+local function documents_of(session_id, prefix)
+  local from, to = bounds_of(prefix)
+  return redis.call('ZRANGE', key('documents', session_id), from, to, 'BYLEX')
+end
+
+-- Removes those of a namespace from one session. Says how many were live.
+local function clear_documents(session_id, namespace)
+  local documents, live = documents_of(session_id, namespace .. SEPARATOR), 0
+  for _, document in ipairs(documents) do
+    if is_live(document) then live = live + 1 end
+    redis.call('UNLINK', key('document', document))
+  end
+  call_with('ZREM', key('documents', session_id), documents)
+  call_with('ZREM', key('idle', namespace), documents)
+  call_with('ZREM', base .. 'expiring', documents)
+  return live
+end
+
+-- Says how many it took out of the indexes: the documents themselves are gone, or as good as.
+local function remove_expired_documents(limit)
+  local documents = redis.call('ZRANGE', base .. 'expiring', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+  for _, document in ipairs(documents) do remove_document(document) end
+  return #documents
+end

@@ -1,0 +1,20 @@
+-- Offers a lane that nobody runs, which puts it off for a while that doubles until somebody claims: a backlog is not
+-- rung without end.
+-- @include common, lane
+
+-- A lane of the index; nil when a worker runs it: it is looked at again when its lease ends.
+local function idle_lane(id, attention_at)
+  local lease_until, offers, first_at =
+    unpack(redis.call('HMGET', lane_key(id), 'leaseUntil', 'offers', 'firstAttentionAt'))
+  if lease_until and tonumber(lease_until) > now then
+    attend(id, lease_until)
+    return nil
+  end
+  return { id = id, offers = tonumber(offers or 0), first_at = offers and first_at or attention_at }
+end
+
+local function offer(lane)
+  redis.call('HSET', lane_key(lane.id), 'offers', lane.offers + 1, 'firstAttentionAt', lane.first_at)
+  attend(lane.id, whole(now + math.min(RING_GRACE_MS * 2 ^ lane.offers, MAX_OFFER_BACKOFF_MS)))
+  return lane.id
+end

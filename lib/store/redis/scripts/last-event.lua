@@ -1,0 +1,5 @@
+#!lua flags=no-writes
+-- @include turn-events
+
+local last = last_batch(ARGV[1])
+return { 1, last and last_offset(last) or 0 }

@@ -1,0 +1,30 @@
+#!lua
+-- ARGV: id, the most bytes, then fields and values; '' takes a field away.
+-- @include common, sessions
+
+local session, max_bytes = read(session_key(ARGV[1])), tonumber(ARGV[2])
+if not session then return not_found(ARGV[1]) end
+local changes
+for i = 3, #ARGV, 2 do
+  local field, value = ARGV[i], ARGV[i + 1] ~= '' and ARGV[i + 1] or nil
+  if session[field] ~= value then
+    changes = changes or {}
+    changes[field] = value or false
+  end
+end
+-- As plain JSON: braces, and a colon and a comma with each key and value.
+local bytes = 1
+local function count(field, value)
+  if string.sub(field, 1, #META) == META then bytes = bytes + #field - #META + #value + 2 end
+end
+for field, value in pairs(session) do
+  if not changes or changes[field] == nil then count(field, value) end
+end
+for field, value in pairs(changes or {}) do
+  if value then count(field, value) end
+end
+if bytes > max_bytes then
+  local subject = 'The metadata of session ' .. session.id
+  return refuse('TOO_LARGE', 'subject', subject, 'bytes', math.max(bytes, 2), 'max_bytes', max_bytes)
+end
+return { 1, change_session(session, changes) }

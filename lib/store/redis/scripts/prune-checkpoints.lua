@@ -1,0 +1,5 @@
+#!lua flags=allow-oom
+-- @include contents
+
+local first, latest = checkpoint_range(ARGV[1], ARGV[2])
+return { 1, first and prune_checkpoints(ARGV[1], ARGV[2], tonumber(ARGV[3]), first, latest) or 0 }

@@ -1,0 +1,9 @@
+#!lua flags=allow-oom
+-- @include common, lane
+
+local _, fenced = held(ARGV[1], ARGV[2], ARGV[3])
+if fenced then return fenced end
+local lease_until = whole(now + ARGV[4])
+redis.call('HSET', lane_key(ARGV[1]), 'leaseUntil', lease_until)
+attend(ARGV[1], lease_until)
+return { 1, redis.call('HGET', turn_key(ARGV[2]), 'cancelMode') }

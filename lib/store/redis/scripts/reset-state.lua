@@ -1,0 +1,28 @@
+#!lua flags=allow-oom
+-- ARGV: session, epoch, of the log the document of its head, what that becomes and the version that it must have, ''
+-- when the log stays; then the namespaces. Gives how many documents went of each, and how many messages; false: the
+-- head is another one.
+-- @include common, contents, documents, epochs, lane
+
+local session_id, epoch, head, value, if_version = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local namespaces = arguments_from(6)
+if head ~= '' then
+  local row = live_document(head)
+  if (row and tonumber(row.version) or 0) ~= if_version then return { 1, false } end
+end
+
+local documents = {}
+for i, namespace in ipairs(namespaces) do documents[i] = clear_documents(session_id, namespace) end
+local messages = head ~= '' and remove_messages(session_id) or 0
+
+local lane = read_lane(session_id)
+-- Nobody has begun an earlier one where there was no turn.
+if lane.nextPosition then
+  begin_epoch(session_id, lane, namespaces, epoch)
+  if head ~= '' then
+    local version = next_version(if_version)
+    local begun = { value = value, valueVersion = version, version = version, createdAt = now }
+    write_document(head, new_document(head), begun)
+  end
+end
+return { 1, documents, messages }

@@ -1,0 +1,9 @@
+#!lua
+-- @include common, lane, spending
+
+local lane, fenced = held(ARGV[1], ARGV[2], ARGV[3])
+if fenced then return fenced end
+local turn = read_turn(ARGV[2])
+record_spending(lane, turn.id, 6, turn)
+local changes = { status = 'queued', failures = (turn.failures or 0) + 1, error = ARGV[4], dueAt = now + ARGV[5] }
+return put_back(ARGV[1], lane, turn, changes)

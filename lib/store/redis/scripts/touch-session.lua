@@ -1,0 +1,10 @@
+#!lua
+-- ARGV: id, the TTL in milliseconds or '', the lifetime in milliseconds or ''.
+-- @include common, sessions
+
+local session = read(session_key(ARGV[1]))
+if not session then return not_found(ARGV[1]) end
+if session.state == 'expired' or is_overdue(session.createdAt, tonumber(ARGV[3])) then
+  return session_over(session.id, 'touch')
+end
+return { 1, touch_session(session, tonumber(ARGV[2])) }

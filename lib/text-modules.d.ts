@@ -1,0 +1,10 @@
+/** Lua and SQL files, which the build makes modules of; see text-modules.js. */
+declare module '*.lua.js' {
+  const text: string;
+  export default text;
+}
+
+declare module '*.sql.js' {
+  const text: string;
+  export default text;
+}

@@ -21,13 +21,14 @@ const FOUNDATION = ['common', 'ledger'];
 /** Each store imports `store/core`, and those named here. */
 const STORES = {
   core: [],
+  sql: ['core'],
   memory: ['core'],
   redis: ['core'],
-  sqlite: ['core', 'typeorm'],
-  mysql: ['core', 'typeorm'],
-  postgres: ['core', 'typeorm'],
+  sqlite: ['core', 'sql'],
+  mysql: ['core', 'sql'],
+  postgres: ['core', 'sql'],
   // The factory of the adapter chooses the dialect.
-  typeorm: ['core', 'sqlite', 'mysql', 'postgres'],
+  typeorm: ['sql', 'sqlite', 'mysql', 'postgres'],
 };
 const QUEUES = ['in-process', 'bullmq'];
 

@@ -5,7 +5,7 @@ import { Deadline } from '../../lib/common/deadline.js';
 import { PostgresDatabase } from '../../lib/store/postgres/postgres-database.js';
 import { asStoreError } from '../../lib/store/postgres/postgres-errors.js';
 import { PostgresLaneCalls } from '../../lib/store/postgres/postgres-lane-calls.js';
-import { placeOf } from '../../lib/store/typeorm/sql-place.js';
+import { placeOf } from '../../lib/store/sql/sql-place.js';
 import { unavailable } from '../support/faults.js';
 
 const LONG_MS = 600_000;

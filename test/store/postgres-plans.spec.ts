@@ -11,7 +11,7 @@ import {
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import pg from 'pg';
 import { DataSource } from 'typeorm';
-import { placeOf, type SqlPlace } from '../../lib/store/typeorm/sql-place.js';
+import { placeOf, type SqlPlace } from '../../lib/store/sql/sql-place.js';
 import { fillWithSessions, MANY, USERS } from '../support/many-sessions.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { useEverything } from '../support/use-everything.js';

@@ -1,5 +1,5 @@
 import { type DataSource } from 'typeorm';
-import { type SqlPlace } from '../../lib/store/typeorm/sql-place.js';
+import { type SqlPlace } from '../../lib/store/sql/sql-place.js';
 
 export const MANY = 50_000;
 /** Each has one session in every state, and a second active one. */

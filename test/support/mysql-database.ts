@@ -7,8 +7,8 @@ import { corePorts } from '../../lib/store/core/core-ports.js';
 import { MysqlDatabase } from '../../lib/store/mysql/mysql-database.js';
 import { MysqlPool } from '../../lib/store/mysql/mysql-pool.js';
 import { type Answer, statement } from '../../lib/store/mysql/statement.js';
-import { placeOf, type SqlPlace } from '../../lib/store/typeorm/sql-place.js';
-import { runMigrations } from '../../lib/store/typeorm/run-migrations.js';
+import { placeOf, type SqlPlace } from '../../lib/store/sql/sql-place.js';
+import { runMigrations } from '../../lib/store/sql/run-migrations.js';
 
 /** The store's ports over connections that the test can look at. */
 export interface OpenMysql {

@@ -2,7 +2,7 @@ import { ALL_LANES } from '../core/lane.js';
 import { type LaneRow, type LaneViewRow } from '../core/rows.js';
 import { type LaneTable } from '../core/tables.js';
 import { MemoryLanes } from '../core/memory-turns.js';
-import { viewLane, viewOpenLanes } from '../typeorm/lane-views.js';
+import { viewLane, viewOpenLanes } from '../sql/lane-views.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement, type Statement } from './statement.js';
 import { SQL } from './tables-sql.js';

@@ -2,7 +2,7 @@ import { type SignalRow, type StepRow, type StepRowKey, type TurnRow } from '../
 import { type SignalTable, type StepTable, type TurnTable } from '../core/tables.js';
 import { MemorySignals, MemorySteps, MemoryTurns } from '../core/memory-turns.js';
 import { type TurnSelection } from '../core/turn-selection.js';
-import { positionsOf } from '../typeorm/turn-positions.js';
+import { positionsOf } from '../sql/turn-positions.js';
 import { LoadedTable } from './loaded-table.js';
 import { places, type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';

@@ -2,11 +2,11 @@ import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { corePorts } from '../core/core-ports.js';
-import { assertSchema, pendingMigrations, type StoredVersion } from '../typeorm/assert-schema.js';
-import { optionsOf } from '../typeorm/open-data-source.js';
-import { runMigrations } from '../typeorm/run-migrations.js';
-import { placeOf, type SqlPlace } from '../typeorm/sql-place.js';
-import { type ResolvedTypeormOptions } from '../typeorm/typeorm-adapter.options.js';
+import { assertSchema, pendingMigrations, type StoredVersion } from '../sql/assert-schema.js';
+import { optionsOf } from '../sql/open-data-source.js';
+import { runMigrations } from '../sql/run-migrations.js';
+import { placeOf, type SqlPlace } from '../sql/sql-place.js';
+import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { MysqlDatabase } from './mysql-database.js';
 import { asStoreError } from './mysql-errors.js';
 import { MysqlPool } from './mysql-pool.js';
@@ -19,13 +19,13 @@ export class MysqlAdapter {
 
   private constructor(
     private readonly connection: DataSourceOptions,
-    private readonly options: ResolvedTypeormOptions,
+    private readonly options: SqlStoreOptions,
   ) {
     this.place = placeOf(connection, options.tablePrefix);
   }
 
   /** @param dataSource the application's, whose options count, or the options of one; the connections are our own */
-  static create(dataSource: DataSource | DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
+  static create(dataSource: DataSource | DataSourceOptions, options: SqlStoreOptions): SessionsAdapter {
     const adapter = new MysqlAdapter(optionsOf(dataSource), options);
     const database = new MysqlDatabase(() => adapter.opened());
     return {

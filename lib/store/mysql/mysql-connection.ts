@@ -1,7 +1,7 @@
 import { type Duplex } from 'node:stream';
 import { type PoolConnection, type QueryOptions, type TypeCast } from 'mysql2';
 import { type Deadline } from '../../common/deadline.js';
-import { type SqlPlace } from '../typeorm/sql-place.js';
+import { type SqlPlace } from '../sql/sql-place.js';
 import { endsConnection, MysqlFailure } from './mysql-errors.js';
 import { type Answer, type Statement, statement } from './statement.js';
 

@@ -3,8 +3,8 @@ import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { type MysqlDataSourceOptions } from 'typeorm/driver/mysql/MysqlDataSourceOptions.js';
 import { loadPeer } from '../../common/load-peer.js';
 import { Deadline } from '../../common/deadline.js';
-import { connect, withConnectTimeout } from '../typeorm/open-data-source.js';
-import { type SqlPlace } from '../typeorm/sql-place.js';
+import { connect, withConnectTimeout } from '../sql/open-data-source.js';
+import { type SqlPlace } from '../sql/sql-place.js';
 import { MysqlConnection } from './mysql-connection.js';
 import { MysqlFailure } from './mysql-errors.js';
 

@@ -1,5 +1,5 @@
 import { type SessionFilter } from '../core/tables.js';
-import { sessionConditions, type SqlValue, type Term } from '../typeorm/session-conditions.js';
+import { sessionConditions, type SqlValue, type Term } from '../sql/session-conditions.js';
 import { places, type Statement, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
 

@@ -1,4 +1,4 @@
-import { columnName, type ColumnType, type TableName, TABLES } from '../typeorm/table-definitions.js';
+import { columnName, type ColumnType, type TableName, TABLES } from '../sql/table-definitions.js';
 import { places, type Statement, statement, type Value } from './statement.js';
 
 /** The statements of one table's rows by primary key. */

@@ -1,11 +1,11 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
-import { assertSchema, pendingMigrations } from '../typeorm/assert-schema.js';
-import { openDataSource, type OpenDataSource, optionsOf } from '../typeorm/open-data-source.js';
-import { runMigrations } from '../typeorm/run-migrations.js';
-import { placeOf, type SqlPlace } from '../typeorm/sql-place.js';
-import { type ResolvedTypeormOptions } from '../typeorm/typeorm-adapter.options.js';
+import { assertSchema, pendingMigrations } from '../sql/assert-schema.js';
+import { openDataSource, type OpenDataSource, optionsOf } from '../sql/open-data-source.js';
+import { runMigrations } from '../sql/run-migrations.js';
+import { placeOf, type SqlPlace } from '../sql/sql-place.js';
+import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { PostgresCheckpoints } from './postgres-checkpoints.js';
 import { PostgresConversations } from './postgres-conversations.js';
 import { PostgresDatabase } from './postgres-database.js';
@@ -27,7 +27,7 @@ export class PostgresAdapter {
 
   private constructor(
     private readonly given: DataSource | DataSourceOptions,
-    private readonly options: ResolvedTypeormOptions,
+    private readonly options: SqlStoreOptions,
   ) {
     assertPool(optionsOf(given));
     this.place = placeOf(optionsOf(given), options.tablePrefix);
@@ -36,7 +36,7 @@ export class PostgresAdapter {
     this.hints = new PostgresHints(this.place, dataSource, options.operationTimeoutMs);
   }
 
-  static create(given: DataSource | DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
+  static create(given: DataSource | DataSourceOptions, options: SqlStoreOptions): SessionsAdapter {
     const adapter = new PostgresAdapter(given, options);
     const { database, hints } = adapter;
     const laneCalls = new PostgresLaneCalls(database);

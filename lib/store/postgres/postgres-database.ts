@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DataSource } from 'typeorm';
 import { Deadline } from '../../common/deadline.js';
-import { type SqlPlace } from '../typeorm/sql-place.js';
+import { type SqlPlace } from '../sql/sql-place.js';
 import { PostgresConnection } from './postgres-connection.js';
 import { isSerializationFailure } from './postgres-errors.js';
 

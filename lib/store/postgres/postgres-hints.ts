@@ -4,7 +4,7 @@ import { type Turn } from '../../ledger/turn.js';
 import { type TurnHints } from '../../ledger/turn.store.js';
 import { Deadline } from '../../common/deadline.js';
 import { HintEmitter } from '../core/hint-emitter.js';
-import { type SqlPlace } from '../typeorm/sql-place.js';
+import { type SqlPlace } from '../sql/sql-place.js';
 import { PostgresConnection } from './postgres-connection.js';
 
 const FIRST_PAUSE_MS = 100;

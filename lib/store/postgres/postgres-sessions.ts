@@ -11,7 +11,7 @@ import { type SessionQuery } from '../../ledger/session-query.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledger/session.store.js';
 import { toSessionRow } from '../core/row-mapping.js';
 import { readableRecords } from '../core/corrupt-records.js';
-import { columnName } from '../typeorm/table-definitions.js';
+import { columnName } from '../sql/table-definitions.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { encodeMetadata, encodePatch, toSessionFromSql } from './postgres-metadata.js';
 import { granted } from './postgres-refusals.js';

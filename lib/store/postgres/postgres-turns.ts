@@ -40,7 +40,7 @@ import {
 } from '../core/rows.js';
 import { readableList, readAll } from '../core/corrupt-records.js';
 import { selectionOf } from '../core/turn-selection.js';
-import { positionsOf } from '../typeorm/turn-positions.js';
+import { positionsOf } from '../sql/turn-positions.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';
 import { toSessionFromSql } from './postgres-metadata.js';

@@ -7,11 +7,11 @@ import { SessionsConfigurationError, StoreUnavailableError } from '../../common/
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { corePorts } from '../core/core-ports.js';
 import { type CoreDatabase } from '../core/tables.js';
-import { assertSchema, pendingMigrations, type StoredVersion } from '../typeorm/assert-schema.js';
-import { dialectOf } from '../typeorm/dialects.js';
-import { runMigrations } from '../typeorm/run-migrations.js';
-import { placeOf } from '../typeorm/sql-place.js';
-import { type ResolvedTypeormOptions } from '../typeorm/typeorm-adapter.options.js';
+import { assertSchema, pendingMigrations, type StoredVersion } from '../sql/assert-schema.js';
+import { dialectOf } from '../sql/dialects.js';
+import { runMigrations } from '../sql/run-migrations.js';
+import { placeOf } from '../sql/sql-place.js';
+import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { FileLock, type OpenDatabase } from './file-lock.js';
 import { SqliteDatabase } from './sqlite-database.js';
 import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
@@ -34,7 +34,7 @@ export class SqliteAdapter {
 
   private constructor(
     private readonly dataSource: DataSourceOptions,
-    private readonly options: ResolvedTypeormOptions,
+    private readonly options: SqlStoreOptions,
   ) {
     const { database } = dataSource;
     if (typeof database !== 'string' || database === '' || database === ':memory:' || database.startsWith('file:')) {
@@ -48,7 +48,7 @@ export class SqliteAdapter {
     this.file = resolve(database);
   }
 
-  static create(dataSource: DataSourceOptions, options: ResolvedTypeormOptions): SessionsAdapter {
+  static create(dataSource: DataSourceOptions, options: SqlStoreOptions): SessionsAdapter {
     const adapter = new SqliteAdapter(dataSource, options);
     return {
       ...corePorts(adapter.lazyDatabase()),

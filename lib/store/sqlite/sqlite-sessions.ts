@@ -1,6 +1,6 @@
 import { type SessionRow } from '../core/rows.js';
 import { type SessionFilter, type SessionTable } from '../core/tables.js';
-import { sessionConditions, type Term } from '../typeorm/session-conditions.js';
+import { sessionConditions, type Term } from '../sql/session-conditions.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
 export class SqliteSessions extends SqliteTable<SessionRow, string> implements SessionTable {

@@ -1,6 +1,6 @@
 import { type Database, type Statement } from 'better-sqlite3';
 import { type Table } from '../core/tables.js';
-import { columnName, type ColumnType, type TableName, TABLES } from '../typeorm/table-definitions.js';
+import { columnName, type ColumnType, type TableName, TABLES } from '../sql/table-definitions.js';
 
 /** A connection that prepares each statement once. */
 export class SqliteConnection {

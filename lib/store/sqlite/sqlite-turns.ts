@@ -16,8 +16,8 @@ import {
 } from '../core/tables.js';
 import { BEFORE_OTHERS } from '../core/lane.js';
 import { type TurnSelection } from '../core/turn-selection.js';
-import { positionsOf } from '../typeorm/turn-positions.js';
-import { viewLane, viewOpenLanes } from '../typeorm/lane-views.js';
+import { positionsOf } from '../sql/turn-positions.js';
+import { viewLane, viewOpenLanes } from '../sql/lane-views.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
 const IS_OPEN = 'settled_at IS NULL';

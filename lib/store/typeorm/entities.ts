@@ -1,7 +1,7 @@
 import type * as TypeORM from 'typeorm';
 import { type EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import { requirePeer } from '../../common/load-peer.js';
-import { columnName, type ColumnType, type TableDefinition, TABLES } from './table-definitions.js';
+import { columnName, type ColumnType, type TableDefinition, TABLES } from '../sql/table-definitions.js';
 
 /**
  * The tables as TypeORM entities, for an application that wants to read them, the same on every dialect: an entity is named

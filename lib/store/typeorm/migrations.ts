@@ -1,6 +1,6 @@
 import { type MigrationInterface, type QueryRunner } from 'typeorm';
-import { dialectOf } from './dialects.js';
-import { placeOf } from './sql-place.js';
+import { dialectOf } from '../sql/dialects.js';
+import { placeOf } from '../sql/sql-place.js';
 
 /** The migration that the tables must be at: as many as there are. */
 export const SCHEMA_VERSION = 1;

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { assertKnownKeys } from '../../common/known-keys.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 
 /** What `typeormAdapter` takes. */
 export interface TypeormAdapterOptions {
@@ -35,21 +36,13 @@ export interface TypeormAdapterOptions {
   };
 }
 
-export interface ResolvedTypeormOptions {
-  readonly tablePrefix: string;
-  readonly migrationsRun: boolean;
-  readonly operationTimeoutMs: number;
-  readonly synchronous: 'FULL' | 'NORMAL';
-  readonly busyTimeoutMs: number;
-}
-
 const SQLITE_KEYS = { synchronous: true, busyTimeoutMs: true } as const;
 
 /** Of a timer in Node. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** @throws SessionsConfigurationError for an option that is not allowed */
-export function resolveOptions(options: TypeormAdapterOptions): ResolvedTypeormOptions {
+export function resolveOptions(options: TypeormAdapterOptions): SqlStoreOptions {
   const { tablePrefix = 'agent_', migrationsRun = false, operationTimeoutMs = 5_000, sqlite = {} } = options;
   assertKnownKeys(sqlite, SQLITE_KEYS, 'typeormAdapter: sqlite.');
   const { synchronous = 'FULL', busyTimeoutMs = 5000 } = sqlite;

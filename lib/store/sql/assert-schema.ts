@@ -1,5 +1,5 @@
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
-import { SCHEMA_VERSION, sessionsMigrations } from './migrations.js';
+import { SCHEMA_VERSION, sessionsMigrations } from '../typeorm/migrations.js';
 import { type SqlPlace } from './sql-place.js';
 
 export interface StoredVersion {

@@ -1,7 +1,7 @@
 import { type DataSourceOptions, type QueryRunner } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
 import { connect, withConnectTimeout } from './open-data-source.js';
-import { sessionsMigrations } from './migrations.js';
+import { sessionsMigrations } from '../typeorm/migrations.js';
 
 /**
  * Brings the schema up to date over a DataSource of its own, with the application's connection options. Of processes that

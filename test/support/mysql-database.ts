@@ -5,6 +5,7 @@ import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions';
 import { type DataSourceOptions } from 'typeorm';
 import { corePorts } from '../../lib/store/core/core-ports.js';
 import { MysqlDatabase } from '../../lib/store/mysql/mysql-database.js';
+import { MYSQL_MIGRATIONS } from '../../lib/store/mysql/mysql-migrations.js';
 import { MysqlPool } from '../../lib/store/mysql/mysql-pool.js';
 import { type Answer, statement } from '../../lib/store/mysql/statement.js';
 import { placeOf, type SqlPlace } from '../../lib/store/sql/sql-place.js';
@@ -28,7 +29,7 @@ export async function openMysql(poolSize: number): Promise<OpenMysql> {
   if (url === undefined) throw new Error('TEST_MYSQL_URL names no server: see docs/contributing.md.');
   const tablePrefix = `t${randomBytes(6).toString('hex')}_`;
   const options: DataSourceOptions = { type: 'mysql', url };
-  await runMigrations(options, tablePrefix);
+  await runMigrations(options, MYSQL_MIGRATIONS, tablePrefix);
   const place = placeOf(options, tablePrefix);
   const pool = await MysqlPool.open({ ...options, poolSize }, place, 10_000);
   const ports = corePorts(new MysqlDatabase(() => pool));

@@ -9,6 +9,7 @@ import { placeOf, type SqlPlace } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { MysqlDatabase } from './mysql-database.js';
 import { asStoreError } from './mysql-errors.js';
+import { MYSQL_MIGRATIONS } from './mysql-migrations.js';
 import { MysqlPool } from './mysql-pool.js';
 import { statement } from './statement.js';
 
@@ -36,7 +37,8 @@ export class MysqlAdapter {
       ping: async () => {
         await database.read((tx) => tx.now);
       },
-      pendingMigrations: () => pendingMigrations((sql) => adapter.query(adapter.opened(), sql), adapter.place),
+      pendingMigrations: () =>
+        pendingMigrations((sql) => adapter.query(adapter.opened(), sql), adapter.place, MYSQL_MIGRATIONS),
       close: () => adapter.close(),
     };
   }
@@ -45,10 +47,10 @@ export class MysqlAdapter {
     if (this.pool) return;
     const { tablePrefix, migrationsRun, operationTimeoutMs } = this.options;
     try {
-      if (migrationsRun) await runMigrations(this.connection, tablePrefix, operationTimeoutMs);
+      if (migrationsRun) await runMigrations(this.connection, MYSQL_MIGRATIONS, tablePrefix, operationTimeoutMs);
       const pool = await MysqlPool.open(this.connection, this.place, operationTimeoutMs);
       this.pool = pool;
-      await assertSchema((sql) => this.query(pool, sql), this.place);
+      await assertSchema((sql) => this.query(pool, sql), this.place, MYSQL_MIGRATIONS);
     } catch (error) {
       await this.close();
       const known = asStoreError(error);

@@ -13,6 +13,7 @@ import { asStoreError } from './postgres-errors.js';
 import { PostgresHints } from './postgres-hints.js';
 import { PostgresLaneCalls } from './postgres-lane-calls.js';
 import { PostgresLeases } from './postgres-leases.js';
+import { POSTGRES_MIGRATIONS } from './postgres-migrations.js';
 import { PostgresSessions } from './postgres-sessions.js';
 import { PostgresState } from './postgres-state.js';
 import { PostgresTurnEvents } from './postgres-turn-events.js';
@@ -53,7 +54,7 @@ export class PostgresAdapter {
       system: adapter.place.dialect.system,
       init: () => adapter.init(),
       ping: () => adapter.ping(),
-      pendingMigrations: () => pendingMigrations((sql) => database.query(sql), adapter.place),
+      pendingMigrations: () => pendingMigrations((sql) => database.query(sql), adapter.place, POSTGRES_MIGRATIONS),
       close: () => adapter.close(),
     };
   }
@@ -62,9 +63,10 @@ export class PostgresAdapter {
     if (this.opened) return;
     const { tablePrefix, migrationsRun, operationTimeoutMs } = this.options;
     try {
-      if (migrationsRun) await runMigrations(optionsOf(this.given), tablePrefix, operationTimeoutMs);
+      if (migrationsRun)
+        await runMigrations(optionsOf(this.given), POSTGRES_MIGRATIONS, tablePrefix, operationTimeoutMs);
       this.opened = await openDataSource(this.given, operationTimeoutMs);
-      await assertSchema((sql) => this.database.query(sql), this.place);
+      await assertSchema((sql) => this.database.query(sql), this.place, POSTGRES_MIGRATIONS);
       await this.database.init();
       await this.hints.open();
     } catch (error) {

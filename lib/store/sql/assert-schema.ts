@@ -1,5 +1,5 @@
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
-import { SCHEMA_VERSION, sessionsMigrations } from '../typeorm/migrations.js';
+import { type Migration } from './migrations.js';
 import { type SqlPlace } from './sql-place.js';
 
 export interface StoredVersion {
@@ -15,20 +15,24 @@ const NO_TABLE = new Set<unknown>(['42P01', 'ER_NO_SUCH_TABLE']);
  * Checks that the migrations have run, and that they are not those of a package too new for this one (NST-23).
  * @throws SessionsConfigurationError with what to do
  */
-export async function assertSchema(query: (sql: string) => Promise<StoredVersion[]>, place: SqlPlace): Promise<void> {
+export async function assertSchema(
+  query: (sql: string) => Promise<StoredVersion[]>,
+  place: SqlPlace,
+  { length: needed }: readonly Migration[],
+): Promise<void> {
   const { title } = place.dialect;
   const { version, usableFrom } = await storedVersion(query, place);
-  if (version < SCHEMA_VERSION) {
+  if (version < needed) {
     throw new SessionsConfigurationError(
       `The tables of the ${title} store (${place.name('session')} and others) are at migration ${version}, and this version ` +
-        `of nestjs-agent-sessions needs ${SCHEMA_VERSION}. Run the migrations before the application: ` +
+        `of nestjs-agent-sessions needs ${needed}. Run the migrations before the application: ` +
         'npx typeorm migration:run -d FILE, see docs/stores/migrations.md; or set migrationsRun: true.',
     );
   }
-  if (usableFrom > SCHEMA_VERSION) {
+  if (usableFrom > needed) {
     throw new SessionsConfigurationError(
       `The tables of the ${title} store are at migration ${version}, which is too new for this version of ` +
-        `nestjs-agent-sessions: it knows ${SCHEMA_VERSION}, and they can be used from ${usableFrom} on. Install a newer version.`,
+        `nestjs-agent-sessions: it knows ${needed}, and they can be used from ${usableFrom} on. Install a newer version.`,
     );
   }
 }
@@ -37,11 +41,10 @@ export async function assertSchema(query: (sql: string) => Promise<StoredVersion
 export async function pendingMigrations(
   query: (sql: string) => Promise<StoredVersion[]>,
   place: SqlPlace,
+  migrations: readonly Migration[],
 ): Promise<readonly string[]> {
   const { version } = await storedVersion(query, place);
-  return sessionsMigrations(place.prefix)
-    .slice(version)
-    .map((migration) => new migration().name ?? migration.name);
+  return migrations.slice(version).map(({ name }) => name);
 }
 
 async function storedVersion(

@@ -1,9 +1,5 @@
 import { type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
-import { CREATE_TABLES as MYSQL_TABLES } from '../mysql/schema.js';
-import { POSTGRES_FUNCTIONS } from '../postgres/functions/postgres-functions.js';
-import { CREATE_TABLES as POSTGRES_TABLES } from '../postgres/schema.js';
-import { CREATE_TABLES as SQLITE_TABLES } from '../sqlite/schema.js';
 
 /** What the databases that TypeORM reaches do not have in common. */
 export interface Dialect {
@@ -13,19 +9,16 @@ export interface Dialect {
   /** The port of a server that names none. */
   readonly port?: number;
   readonly quote: '"' | '`';
-  /** What the first migration makes, in order. */
-  readonly create: readonly string[];
 }
 
-const SQLITE: Dialect = { title: 'SQLite', system: 'sqlite', quote: '"', create: SQLITE_TABLES };
+const SQLITE: Dialect = { title: 'SQLite', system: 'sqlite', quote: '"' };
 const POSTGRES: Dialect = {
   title: 'PostgreSQL',
   system: 'postgresql',
   port: 5432,
   quote: '"',
-  create: [...POSTGRES_TABLES, ...POSTGRES_FUNCTIONS],
 };
-const MYSQL: Dialect = { title: 'MySQL', system: 'mysql', port: 3306, quote: '`', create: MYSQL_TABLES };
+const MYSQL: Dialect = { title: 'MySQL', system: 'mysql', port: 3306, quote: '`' };
 
 const DIALECTS = {
   'better-sqlite3': SQLITE,

@@ -1,7 +1,7 @@
 import { type DataSourceOptions, type QueryRunner } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
 import { connect, withConnectTimeout } from './open-data-source.js';
-import { sessionsMigrations } from '../typeorm/migrations.js';
+import { type Migration, migrationClasses } from './migrations.js';
 
 /**
  * Brings the schema up to date over a DataSource of its own, with the application's connection options. Of processes that
@@ -10,6 +10,7 @@ import { sessionsMigrations } from '../typeorm/migrations.js';
  */
 export async function runMigrations(
   options: DataSourceOptions,
+  migrations: readonly Migration[],
   tablePrefix: string,
   connectMs?: number,
 ): Promise<void> {
@@ -18,7 +19,11 @@ export async function runMigrations(
     ...(connectMs === undefined ? options : withConnectTimeout(options, connectMs)),
     entities: [],
     subscribers: [],
-    migrations: sessionsMigrations(tablePrefix),
+    migrations: migrationClasses(
+      migrations.map(({ name }) => name),
+      tablePrefix,
+      () => migrations,
+    ),
     migrationsTableName: `${tablePrefix}migrations`,
     migrationsRun: false,
     synchronize: false,

@@ -14,6 +14,7 @@ import { placeOf } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { FileLock, type OpenDatabase } from './file-lock.js';
 import { SqliteDatabase } from './sqlite-database.js';
+import { SQLITE_MIGRATIONS } from './sqlite-migrations.js';
 import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 
 /** How long a start waits for a worker of the same file that is just stopping. */
@@ -91,8 +92,9 @@ export class SqliteAdapter {
     try {
       // First, because in the older journal mode readers would hold up the migrations too.
       await retryWhileBusy(() => db.pragma('journal_mode = WAL'), this.options.busyTimeoutMs);
-      await runMigrations(this.dataSource, this.options.tablePrefix);
-      await assertSchema(async (sql) => versionsIn(db, sql), placeOf(this.dataSource, this.options.tablePrefix));
+      await runMigrations(this.dataSource, SQLITE_MIGRATIONS, this.options.tablePrefix);
+      const place = placeOf(this.dataSource, this.options.tablePrefix);
+      await assertSchema(async (sql) => versionsIn(db, sql), place, SQLITE_MIGRATIONS);
     } finally {
       lock.release();
     }
@@ -102,7 +104,7 @@ export class SqliteAdapter {
     const { connection } = this;
     if (!connection) return [];
     const place = placeOf(this.dataSource, this.options.tablePrefix);
-    return pendingMigrations(async (sql) => versionsIn(connection, sql), place);
+    return pendingMigrations(async (sql) => versionsIn(connection, sql), place, SQLITE_MIGRATIONS);
   }
 
   private async beginWork(): Promise<void> {

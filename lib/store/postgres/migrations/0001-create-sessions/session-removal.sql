@@ -1,0 +1,40 @@
+-- delete and erase.
+
+-- Removes all rows of a session whose lane is locked, except its tombstone. Says whether there was a session.
+CREATE FUNCTION {remove_session_v1}(of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  turns text[] := ARRAY(SELECT id FROM {turn} WHERE session_id = of_session);
+  found_session boolean;
+BEGIN
+  PERFORM {lock_documents_v1}(of_session, true);
+  -- The session first: it is the lock of its surfaces.
+  DELETE FROM {session} WHERE id = of_session;
+  found_session := FOUND;
+  DELETE FROM {session_surface} WHERE session_id = of_session;
+  -- Whoever waits for a turn of the session is told.
+  PERFORM {changed_v1}(id) FROM {turn} WHERE session_id = of_session AND settled_at IS NULL;
+  DELETE FROM {step} WHERE turn_id = ANY(turns);
+  DELETE FROM {signal} WHERE turn_id = ANY(turns);
+  DELETE FROM {turn_event} WHERE turn_id = ANY(turns);
+  DELETE FROM {turn} WHERE session_id = of_session;
+  DELETE FROM {checkpoint} WHERE session_id = of_session;
+  DELETE FROM {message} WHERE session_id = of_session;
+  DELETE FROM {document} WHERE session_id = of_session;
+  DELETE FROM {lane} WHERE session_id = of_session;
+  RETURN found_session;
+END $$;
+
+-- The lane is made even for an id that is not there, so that whoever would make it waits until all is removed.
+CREATE FUNCTION {delete_session_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+  PERFORM {lock_lane_v1}(args ->> 'id', true);
+  RETURN to_json({remove_session_v1}(args ->> 'id'));
+END $$;
+
+-- A writer who waits for the lane then sees the tombstone.
+CREATE FUNCTION {erase_session_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+  PERFORM {lock_lane_v1}(args ->> 'id', true);
+  INSERT INTO {tombstone} (session_id, erased_at) VALUES (args ->> 'id', {now_v1}()) ON CONFLICT DO NOTHING;
+  RETURN to_json({remove_session_v1}(args ->> 'id'));
+END $$;

@@ -1,0 +1,16 @@
+-- What of a ledger may go after a while.
+
+-- Turns that somebody is just changing (an idempotency key that has lapsed) are left to the next run.
+CREATE FUNCTION {purge_settled_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  old text[] := ARRAY(
+    SELECT id FROM {turn} WHERE settled_at < {now_v1}() - (args ->> 'older_than_ms')::bigint
+    ORDER BY settled_at LIMIT (args ->> 'max_turns')::bigint FOR UPDATE SKIP LOCKED
+  );
+BEGIN
+  DELETE FROM {step} WHERE turn_id = ANY(old);
+  DELETE FROM {signal} WHERE turn_id = ANY(old);
+  DELETE FROM {turn_event} WHERE turn_id = ANY(old);
+  DELETE FROM {turn} WHERE id = ANY(old);
+  RETURN to_json(cardinality(old));
+END $$;

@@ -76,7 +76,7 @@ SET enable_seqscan = off AS $$
 DECLARE
   recent json;
 BEGIN
-  IF size IS NULL OR size <= 0 THEN RETURN '[]'; END IF;
+  IF size IS NULL OR size <= 0 THEN RETURN '[]'::json; END IF;
   WITH cut AS (
     SELECT COALESCE(max(position), 0) - size AS position FROM {message} WHERE session_id = of_session
   ), shown AS (
@@ -181,7 +181,7 @@ CREATE FUNCTION {cancel_open_turns_v1}(of_session text, at bigint) RETURNS text[
 DECLARE
   lane {lane};
   turn {turn};
-  cancelled text[] := '{}';
+  cancelled text[] := '{}'::text[];
 BEGIN
   SELECT * INTO lane FROM {lane} WHERE session_id = of_session;
   IF NOT FOUND THEN RETURN cancelled; END IF;

@@ -87,7 +87,7 @@ END $$;
 CREATE FUNCTION {set_document_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   given {document} := json_populate_record(NULL::{document}, args);
-  expected bigint := args ->> 'if_version';
+  expected bigint := (args ->> 'if_version')::bigint;
   stored {document};
   live boolean;
   now bigint;
@@ -101,7 +101,7 @@ BEGIN
     now := {now_v1}();
     live := {is_document_live_v1}(stored, now);
     given.version := CASE WHEN live THEN stored.version ELSE 0 END;
-    IF expected <> given.version THEN RETURN 'null'; END IF;
+    IF expected <> given.version THEN RETURN 'null'::json; END IF;
     given.batches := '[]';
     given.version := {next_version_v1}(given.version);
     given.created_at := CASE WHEN live THEN stored.created_at ELSE now END;
@@ -193,7 +193,7 @@ DECLARE
   document {document} := {lock_document_v1}(json_populate_record(NULL::{document}, args));
   now bigint := {now_v1}();
 BEGIN
-  IF NOT {is_document_live_v1}(document, now) THEN RETURN 'null'; END IF;
+  IF NOT {is_document_live_v1}(document, now) THEN RETURN 'null'::json; END IF;
   document.accessed_at := now;
   document.expires_at := now + (args ->> 'ttl_ms')::bigint;
   UPDATE {document} AS stored SET accessed_at = document.accessed_at, expires_at = document.expires_at
@@ -208,7 +208,7 @@ DECLARE
   now bigint;
   documents json;
 BEGIN
-  IF names IS NULL THEN RETURN '[]'; END IF;
+  IF names IS NULL THEN RETURN '[]'::json; END IF;
   now := {now_v1}();
   SELECT json_agg((
     SELECT {shown_document_v1}(document) FROM {document} AS document
@@ -225,7 +225,7 @@ DECLARE
   now bigint := {now_v1}();
 BEGIN
   -- One that has come since is not this one's to remove.
-  IF stored.key IS NULL THEN RETURN 'false'; END IF;
+  IF stored.key IS NULL THEN RETURN 'false'::json; END IF;
   DELETE FROM {document}
     WHERE namespace = place.namespace AND scope = place.scope AND session_id = place.session_id AND key = place.key;
   RETURN to_json({is_document_live_v1}(stored, now));

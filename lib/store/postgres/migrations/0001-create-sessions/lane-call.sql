@@ -14,5 +14,6 @@ BEGIN
     WHEN 'save_awaited_v1' THEN RETURN {save_awaited_v1}(args);
     WHEN 'save_step_v1' THEN RETURN {save_step_v1}(args);
     WHEN 'append_events_v1' THEN RETURN {append_events_v1}(args);
+    ELSE RAISE EXCEPTION 'There is no operation %.', operation;
   END CASE;
 END $$;

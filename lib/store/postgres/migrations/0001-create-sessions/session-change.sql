@@ -29,11 +29,11 @@ DECLARE
   given record;
   before {session};
   after {session};
-  rivals text[] := '{}';
+  rivals text[] := '{}'::text[];
   refusal json;
   lost json;
   held text[];
-  detached text[] := '{}';
+  detached text[] := '{}'::text[];
 BEGIN
   SELECT * INTO given FROM json_to_record(args)
     AS arg(id text, surface_id text, policy text, max_surfaces bigint, on_limit text, lifetime json);

@@ -28,7 +28,7 @@ DECLARE
   given record;
   made {session};
   conflict json;
-  rivals text[] := '{}';
+  rivals text[] := '{}'::text[];
 BEGIN
   SELECT * INTO given FROM json_to_record(args)
     AS arg(id text, user_id text, workspace_id text, surfaces text[], metadata text, policy text, recent_ms bigint,

@@ -95,7 +95,7 @@ DECLARE
   before {session};
   after {session};
   surface text;
-  losers {session}[] := '{}';
+  losers {session}[] := '{}'::{session}[];
 BEGIN
   FOR before IN SELECT * FROM {session} WHERE id = ANY(from_sessions) AND state <> 'expired' ORDER BY id LOOP
     after := before;

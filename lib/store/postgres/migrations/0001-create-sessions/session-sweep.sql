@@ -31,7 +31,7 @@ DECLARE
   made_before bigint;
   candidate text;
   locked {session};
-  changes json[] := '{}';
+  changes json[] := '{}'::json[];
 BEGIN
   SELECT * INTO given FROM json_to_record(args) AS arg(idle_ms bigint, max_ms bigint, max_sessions bigint);
   idle_before := now - given.idle_ms;
@@ -61,7 +61,7 @@ DECLARE
   before bigint;
   candidate text;
   locked {session};
-  purged text[] := '{}';
+  purged text[] := '{}'::text[];
 BEGIN
   SELECT * INTO given FROM json_to_record(args) AS arg(older_than_ms bigint, max_sessions bigint);
   before := {now_v1}() - given.older_than_ms;

@@ -30,7 +30,7 @@ DECLARE
   messages bigint := 0;
 BEGIN
   SELECT * INTO given FROM json_to_record(args) AS a(session_id text, namespaces text[], epoch text, if_version bigint);
-  IF given.if_version <> version THEN RETURN 'null'; END IF;
+  IF given.if_version <> version THEN RETURN 'null'::json; END IF;
   WITH gone AS (
     DELETE FROM {document} AS document WHERE session_id = given.session_id AND namespace = ANY(given.namespaces)
     RETURNING namespace, {is_document_live_v1}(document, now) AS was_live

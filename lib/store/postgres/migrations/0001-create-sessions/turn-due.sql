@@ -6,7 +6,7 @@ DECLARE
   at bigint := {now_v1}();
   offered json;
 BEGIN
-  IF {mode_of_all_v1}() = 'paused' THEN RETURN '[]'; END IF;
+  IF {mode_of_all_v1}() = 'paused' THEN RETURN '[]'::json; END IF;
   IF (args ->> 'include_offered')::boolean THEN
     WITH due AS (
       SELECT

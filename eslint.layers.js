@@ -28,7 +28,7 @@ const STORES = {
   mysql: ['core', 'sql'],
   postgres: ['core', 'sql'],
   // The factory of the adapter chooses the dialect.
-  typeorm: ['sql', 'sqlite', 'mysql', 'postgres'],
+  typeorm: ['core', 'sql', 'sqlite', 'mysql', 'postgres'],
 };
 const QUEUES = ['in-process', 'bullmq'];
 

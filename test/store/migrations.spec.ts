@@ -8,7 +8,7 @@ import { MYSQL_MIGRATIONS } from '../../lib/store/mysql/mysql-migrations.js';
 import { POSTGRES_MIGRATIONS } from '../../lib/store/postgres/postgres-migrations.js';
 import { type Migration, migrationClasses } from '../../lib/store/sql/migrations.js';
 import { placeOf, type SqlPlace } from '../../lib/store/sql/sql-place.js';
-import { TABLES } from '../../lib/store/sql/table-definitions.js';
+import { TABLES } from '../../lib/store/sql/columns.js';
 import { SQLITE_MIGRATIONS } from '../../lib/store/sqlite/sqlite-migrations.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { describeSqlServers } from '../support/servers.js';

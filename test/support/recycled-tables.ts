@@ -3,7 +3,7 @@ import mysql from 'mysql2/promise';
 import { Client } from 'pg';
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
-import { columnName, TABLES } from '../../lib/store/sql/table-definitions.js';
+import { columnName, TABLES } from '../../lib/store/sql/columns.js';
 import { adapterOf } from './connections.js';
 import { type SqlServer } from './servers.js';
 import { optionsOn } from './stores.js';

@@ -2,7 +2,7 @@ import Database from 'better-sqlite3';
 import { Redis } from 'ioredis';
 import mysql from 'mysql2/promise';
 import { Client } from 'pg';
-import { columnName, TABLES } from '../../lib/store/sql/table-definitions.js';
+import { columnName, TABLES } from '../../lib/store/sql/columns.js';
 import { type StoreOptions } from './connections.js';
 
 /** All rows of all tables, or all keys with what they hold, as text; without the tombstones of sessions that were erased. */

@@ -6,8 +6,8 @@ import { claimHead, repeatClaim } from './claim-turn.js';
 import { assertNotErased, endTurn, hasBegun, isLapsed, makeLane, restLane } from './lane.js';
 import { assertTakesTurns } from './lane-control.js';
 import { iso } from './iso.js';
-import { toTurn } from './row-mapping.js';
-import { type LaneRow, type TurnRow } from './rows.js';
+import { toAcceptedRow, toTurn } from './row-mapping.js';
+import { emptyRow, type LaneRow, type TurnRow } from './rows.js';
 import { stopTurn } from './stop-turn.js';
 import { type Transaction } from './tables.js';
 
@@ -102,36 +102,7 @@ function makeRoom(tx: Transaction, request: AcceptTurn, lane: LaneRow): { depth:
 
 /** The row of a turn that was just accepted. */
 export function newTurn(request: AcceptTurn, position: number, now: number): TurnRow {
-  const { id, sessionId, orchestrator, version, idempotency } = request;
-  return {
-    id,
-    sessionId,
-    position,
-    orchestrator,
-    version,
-    request: JSON.stringify(request.request),
-    attributes: JSON.stringify(request.attributes),
-    idempotencyKey: idempotency?.key ?? null,
-    requestHash: idempotency?.hash ?? null,
-    status: 'queued',
-    failures: 0,
-    lost: 0,
-    turnIndex: null,
-    reply: null,
-    error: null,
-    report: null,
-    spent: null,
-    cancelMode: null,
-    supersededBy: null,
-    waitSignal: null,
-    waitStep: null,
-    waitUntil: null,
-    acceptedAt: now,
-    startedAt: null,
-    epochs: null,
-    settledAt: null,
-    settledFence: null,
-    dueAt: null,
-    eventTtl: null,
-  };
+  return { ...NO_TURN, ...toAcceptedRow(request), position, status: 'queued', acceptedAt: now };
 }
+
+const NO_TURN: TurnRow = { ...emptyRow('turn'), status: 'queued', cancelMode: null };

@@ -6,7 +6,7 @@ import { type Message, type MessageDraft } from '../../ledger/message.js';
 import { type Session, SESSION_STATES } from '../../ledger/session.js';
 import { type StateAddress, type StateBatch, type StateDocument } from '../../ledger/state.store.js';
 import { type Lane, workerOf } from '../../ledger/lane.js';
-import { type StoredSignal } from '../../ledger/turn.store.js';
+import { type AcceptTurn, type StoredSignal } from '../../ledger/turn.store.js';
 import { stepKeyOf, type StoredStep } from '../../ledger/turn-step.js';
 import { type SpentTokens } from '../../ledger/turn-usage.js';
 import { type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../ledger/turn.js';
@@ -99,6 +99,26 @@ function readTurn(row: TurnRow): Turn {
   if (row.dueAt !== null) turn.dueAt = iso(row.dueAt);
   return turn;
 }
+
+/** What a turn is accepted with. */
+export function toAcceptedRow(request: AcceptTurn): AcceptedRow {
+  const { id, sessionId, orchestrator, version, idempotency } = request;
+  return {
+    id,
+    sessionId,
+    orchestrator,
+    version,
+    request: JSON.stringify(request.request),
+    attributes: JSON.stringify(request.attributes),
+    idempotencyKey: idempotency?.key ?? null,
+    requestHash: idempotency?.hash ?? null,
+  };
+}
+
+type AcceptedRow = Pick<
+  TurnRow,
+  'id' | 'sessionId' | 'orchestrator' | 'version' | 'request' | 'attributes' | 'idempotencyKey' | 'requestHash'
+>;
 
 export function toLane(row: LaneViewRow): Lane {
   const { sessionId, turnId, status } = row;

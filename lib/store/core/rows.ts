@@ -3,95 +3,184 @@ import { type SessionState } from '../../ledger/session.js';
 import { type LaneMode } from '../../ledger/lane.js';
 import { type CancelMode, type TurnStatus } from '../../ledger/turn.js';
 
+/** `?` may be null, `key` is part of the primary key. */
+export type ColumnType = 'text' | 'integer' | 'text?' | 'integer?' | 'text key' | 'integer key';
+export type Columns = Readonly<Record<string, ColumnType>>;
+
 /**
- * The rows of stores that use these transitions, flat: times are milliseconds of the store's clock, and JSON is text, so
- * that a row is a copy by nature and reads the same from a Map and from a table.
+ * The tables of stores that use these transitions. Rows are flat: times are milliseconds of the store's clock, and JSON is
+ * text, so that a row is a copy by nature and reads the same from a Map and from a table. How the tables of SQL stores and
+ * their indexes came about is in the migrations.
  */
+export const TABLES = {
+  session: {
+    id: 'text key',
+    userId: 'text',
+    workspaceId: 'text?',
+    state: 'text',
+    createdAt: 'integer',
+    lastActivityAt: 'integer',
+    stateChangedAt: 'integer?',
+    surfaces: 'text',
+    metadata: 'text',
+    version: 'integer',
+  },
+  lane: {
+    sessionId: 'text key',
+    nextPosition: 'integer',
+    /** Open turns: queued, running or waiting. */
+    depth: 'integer',
+    /** Of the last claim; begins at the clock, so that a lane made anew never accepts an older worker. */
+    fence: 'integer',
+    runningTurn: 'text?',
+    /** The claim that holds the running turn. */
+    holder: 'text?',
+    leaseUntil: 'integer?',
+    /** JSON: the turns that the running turn waits for, with the fence that saved them. null: none were saved. */
+    awaited: 'text?',
+    /** When somebody must look at the lane; null: not before something changes. */
+    attentionAt: 'integer?',
+    /** How often it was offered since the last claim. */
+    offers: 'integer',
+    /** What attentionAt was before the first of these offers. */
+    firstAttentionAt: 'integer?',
+    /** null: open. The row of the empty session id stands for all lanes, and has nothing else. */
+    mode: 'text?',
+    /** JSON: by namespace, the epoch that was begun last. null: none was. */
+    epochs: 'text?',
+  },
+  turn: {
+    id: 'text key',
+    sessionId: 'text',
+    position: 'integer',
+    orchestrator: 'text',
+    version: 'text',
+    request: 'text',
+    attributes: 'text',
+    idempotencyKey: 'text?',
+    requestHash: 'text?',
+    status: 'text',
+    failures: 'integer',
+    lost: 'integer',
+    turnIndex: 'integer?',
+    reply: 'text?',
+    error: 'text?',
+    report: 'text?',
+    /** JSON: the tokens that models took. */
+    spent: 'text?',
+    cancelMode: 'text?',
+    supersededBy: 'text?',
+    waitSignal: 'text?',
+    waitStep: 'text?',
+    waitUntil: 'integer?',
+    acceptedAt: 'integer',
+    startedAt: 'integer?',
+    /** Those of its lane when it was claimed first. */
+    epochs: 'text?',
+    settledAt: 'integer?',
+    /** The fence that settled it: tells a settle that is sent twice from one that is fenced. */
+    settledFence: 'integer?',
+    dueAt: 'integer?',
+    /** For how long the turn's events stay once it is over; null while it has none. */
+    eventTtl: 'integer?',
+  },
+  /** A batch of events. */
+  turn_event: {
+    turnId: 'text key',
+    /** The offset of the last one of them. */
+    lastOffset: 'integer key',
+    /** The attempt that emitted them, and the number of the batch within it. */
+    fence: 'integer',
+    batch: 'integer',
+    events: 'text',
+  },
+  step: {
+    turnId: 'text key',
+    /** The `stepId` of the key: what the row is found by. */
+    id: 'text key',
+    /** The key itself, as `stepText` writes it. */
+    stepKey: 'text',
+    value: 'text',
+  },
+  signal: {
+    turnId: 'text key',
+    name: 'text key',
+    payload: 'text',
+  },
+  checkpoint: {
+    orchestrator: 'text key',
+    sessionId: 'text key',
+    turnIndex: 'integer key',
+    turnId: 'text?',
+    parent: 'integer?',
+    state: 'text',
+    lastRoute: 'text',
+    signature: 'text',
+    version: 'text',
+    summarizedThrough: 'integer',
+    savedAt: 'integer',
+    /** Fields that a checkpoint may lack, as JSON; null when it lacks all of them. */
+    extras: 'text?',
+  },
+  message: {
+    sessionId: 'text key',
+    position: 'integer key',
+    id: 'text',
+    turnId: 'text?',
+    orchestrator: 'text?',
+    role: 'text',
+    /** Content, name, metadata, tool calls. */
+    body: 'text',
+    createdAt: 'integer',
+  },
+  document: {
+    namespace: 'text key',
+    scope: 'text key',
+    sessionId: 'text key',
+    key: 'text key',
+    value: 'text',
+    /** Those appended since, with all that a batch has. */
+    batches: 'text',
+    version: 'integer',
+    createdAt: 'integer',
+    accessedAt: 'integer',
+    expiresAt: 'integer?',
+  },
+  lease: {
+    name: 'text key',
+    holder: 'text',
+    fence: 'integer',
+    expiresAt: 'integer',
+  },
+  tombstone: {
+    sessionId: 'text key',
+    erasedAt: 'integer',
+  },
+} as const satisfies Readonly<Record<string, Columns>>;
 
-export interface SessionRow {
-  readonly id: string;
-  readonly userId: string;
-  readonly workspaceId: string | null;
-  readonly state: SessionState;
-  readonly createdAt: number;
-  readonly lastActivityAt: number;
-  readonly stateChangedAt: number | null;
-  readonly surfaces: string;
-  readonly metadata: string;
-  readonly version: number;
-}
+/** A row of a table; `Values` narrows what some columns hold. */
+type RowOf<
+  Table extends keyof typeof TABLES,
+  Values extends Partial<Record<keyof (typeof TABLES)[Table], unknown>> = Record<never, never>,
+> = {
+  readonly [Property in keyof (typeof TABLES)[Table]]: Property extends keyof Values
+    ? Values[Property]
+    : ValueOf<(typeof TABLES)[Table][Property]>;
+};
+type ValueOf<Type> = (Type extends `text${string}` ? string : number) | (Type extends `${string}?` ? null : never);
 
-export interface LaneRow {
-  readonly sessionId: string;
-  readonly nextPosition: number;
-  /** Open turns: queued, running or waiting. */
-  readonly depth: number;
-  /** Of the last claim; begins at the clock, so that a lane made anew never accepts an older worker. */
-  readonly fence: number;
-  readonly runningTurn: string | null;
-  /** The claim that holds the running turn. */
-  readonly holder: string | null;
-  readonly leaseUntil: number | null;
-  /** JSON: the turns that the running turn waits for, with the fence that saved them. null: none were saved. */
-  readonly awaited: string | null;
-  /** When somebody must look at the lane; null: not before something changes. */
-  readonly attentionAt: number | null;
-  /** How often it was offered since the last claim. */
-  readonly offers: number;
-  /** What attentionAt was before the first of these offers. */
-  readonly firstAttentionAt: number | null;
-  /** null: open. The row of the empty session id stands for all lanes, and has nothing else. */
-  readonly mode: Exclude<LaneMode, 'open'> | null;
-  /** JSON: by namespace, the epoch that was begun last. null: none was. */
-  readonly epochs: string | null;
-}
-
-export interface TurnRow {
-  readonly id: string;
-  readonly sessionId: string;
-  readonly position: number;
-  readonly orchestrator: string;
-  readonly version: string;
-  readonly request: string;
-  readonly attributes: string;
-  readonly idempotencyKey: string | null;
-  readonly requestHash: string | null;
-  readonly status: TurnStatus;
-  readonly failures: number;
-  readonly lost: number;
-  readonly turnIndex: number | null;
-  readonly reply: string | null;
-  readonly error: string | null;
-  readonly report: string | null;
-  /** JSON: the tokens that models took. */
-  readonly spent: string | null;
-  readonly cancelMode: CancelMode | null;
-  readonly supersededBy: string | null;
-  readonly waitSignal: string | null;
-  readonly waitStep: string | null;
-  readonly waitUntil: number | null;
-  readonly acceptedAt: number;
-  readonly startedAt: number | null;
-  /** Those of its lane when it was claimed first. */
-  readonly epochs: string | null;
-  readonly settledAt: number | null;
-  /** The fence that settled it: tells a settle that is sent twice from one that is fenced. */
-  readonly settledFence: number | null;
-  readonly dueAt: number | null;
-  /** For how long the turn's events stay once it is over; null while it has none. */
-  readonly eventTtl: number | null;
-}
-
-/** A batch of events. */
-export interface TurnEventRow {
-  readonly turnId: string;
-  /** The offset of the last one of them. */
-  readonly lastOffset: number;
-  /** The attempt that emitted them, and the number of the batch within it. */
-  readonly fence: number;
-  readonly batch: number;
-  readonly events: string;
-}
+export type SessionRow = RowOf<'session', { state: SessionState }>;
+export type LaneRow = RowOf<'lane', { mode: Exclude<LaneMode, 'open'> | null }>;
+export type TurnRow = RowOf<'turn', { status: TurnStatus; cancelMode: CancelMode | null }>;
+export type TurnEventRow = RowOf<'turn_event'>;
+export type StepRow = RowOf<'step'>;
+export type StepRowKey = Pick<StepRow, 'turnId' | 'id'>;
+export type SignalRow = RowOf<'signal'>;
+export type CheckpointRow = RowOf<'checkpoint'>;
+export type MessageRow = RowOf<'message', { role: MessageRole }>;
+export type DocumentRow = RowOf<'document'>;
+export type LeaseRow = RowOf<'lease'>;
+export type TombstoneRow = RowOf<'tombstone'>;
 
 /** A lane and its head as they are shown; what the head has is null while there is none. */
 export interface LaneViewRow
@@ -108,73 +197,10 @@ export interface LaneViewRow
 
 type Nullable<Row> = { readonly [Property in keyof Row]: Row[Property] | null };
 
-export interface StepRow {
-  readonly turnId: string;
-  /** The `stepId` of the key: what the row is found by. */
-  readonly id: string;
-  /** The key itself, as `stepText` writes it. */
-  readonly stepKey: string;
-  readonly value: string;
+/** A row in which every column that may be null is so, and the others are 0 or empty. */
+export function emptyRow<Table extends keyof typeof TABLES>(table: Table): RowOf<Table> {
+  const values = Object.entries<ColumnType>(TABLES[table]).map(([property, type]) => [property, EMPTY[type]]);
+  return Object.fromEntries(values) as RowOf<Table>;
 }
 
-export type StepRowKey = Pick<StepRow, 'turnId' | 'id'>;
-
-export interface SignalRow {
-  readonly turnId: string;
-  readonly name: string;
-  readonly payload: string;
-}
-
-export interface CheckpointRow {
-  readonly orchestrator: string;
-  readonly sessionId: string;
-  readonly turnIndex: number;
-  readonly turnId: string | null;
-  readonly parent: number | null;
-  readonly state: string;
-  readonly lastRoute: string;
-  readonly signature: string;
-  readonly version: string;
-  readonly summarizedThrough: number;
-  readonly savedAt: number;
-  /** Fields that a checkpoint may lack, as JSON; null when it lacks all of them. */
-  readonly extras: string | null;
-}
-
-export interface MessageRow {
-  readonly sessionId: string;
-  readonly position: number;
-  readonly id: string;
-  readonly turnId: string | null;
-  readonly orchestrator: string | null;
-  readonly role: MessageRole;
-  /** Content, name, metadata, tool calls. */
-  readonly body: string;
-  readonly createdAt: number;
-}
-
-export interface DocumentRow {
-  readonly namespace: string;
-  readonly scope: string;
-  readonly sessionId: string;
-  readonly key: string;
-  readonly value: string;
-  /** Those appended since, with all that a batch has. */
-  readonly batches: string;
-  readonly version: number;
-  readonly createdAt: number;
-  readonly accessedAt: number;
-  readonly expiresAt: number | null;
-}
-
-export interface LeaseRow {
-  readonly name: string;
-  readonly holder: string;
-  readonly fence: number;
-  readonly expiresAt: number;
-}
-
-export interface TombstoneRow {
-  readonly sessionId: string;
-  readonly erasedAt: number;
-}
+const EMPTY = { text: '', 'text key': '', integer: 0, 'integer key': 0, 'text?': null, 'integer?': null } as const;

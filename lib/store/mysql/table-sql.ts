@@ -1,4 +1,4 @@
-import { columnName, type ColumnType, type TableName, TABLES } from '../sql/table-definitions.js';
+import { columnName, columnsOf, type TableName } from '../sql/columns.js';
 import { places, type Statement, statement, type Value } from './statement.js';
 
 /** The statements of one table's rows by primary key. */
@@ -10,7 +10,7 @@ export class TableSql<Row extends object = Record<string, Value>> {
   private readonly where: string;
 
   constructor(readonly table: TableName) {
-    const columns = Object.entries<ColumnType>(TABLES[table].columns);
+    const columns = columnsOf(table);
     const names = (of: typeof columns): (keyof Row & string)[] =>
       of.map(([property]) => property as keyof Row & string);
     this.properties = names(columns);

@@ -2,6 +2,7 @@ import { type NewCheckpoint } from '../../ledger/checkpoint.js';
 import { type NewMessage } from '../../ledger/conversation.store.js';
 import { stepIdOf, type StepKey, stepText } from '../../ledger/turn-step.js';
 import { extrasOf } from '../core/row-mapping.js';
+import { columnName } from '../sql/columns.js';
 
 /** A row as `row_to_json` gives it: columns in snake case, bigint as a number. */
 export type SqlRow = Readonly<Record<string, string | number | null>>;
@@ -14,7 +15,12 @@ export function toRow<Row>(sql: SqlRow): Row {
   return Object.fromEntries(Object.entries(sql).map(([column, value]) => [propertyName(column), value])) as Row;
 }
 
-/** A message as `append_messages` takes it. */
+/** A row, or some of its columns, as a function takes it. */
+export function toColumns(row: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(row).map(([property, value]) => [columnName(property), value]));
+}
+
+/** A message as `append_messages takes it. */
 export function toMessageArgs({ id, role, orchestrator, ...body }: NewMessage): Record<string, unknown> {
   const { content, name, metadata, toolCalls, toolCallId } = body;
   return { id, role, orchestrator, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };

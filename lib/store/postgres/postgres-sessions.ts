@@ -11,11 +11,11 @@ import { type SessionQuery } from '../../ledger/session-query.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledger/session.store.js';
 import { toSessionRow } from '../core/row-mapping.js';
 import { readableRecords } from '../core/corrupt-records.js';
-import { columnName } from '../sql/table-definitions.js';
+import { columnName } from '../sql/columns.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { encodeMetadata, encodePatch, toSessionFromSql } from './postgres-metadata.js';
 import { granted } from './postgres-refusals.js';
-import { type SqlRow } from './postgres-rows.js';
+import { type SqlRow, toColumns } from './postgres-rows.js';
 import { countSessions, findSession, findSessions } from './postgres-session-queries.js';
 
 type SqlChange = Omit<SessionChange, 'session'> & { readonly session: SqlRow };
@@ -25,7 +25,7 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
   constructor(private readonly db: PostgresDatabase) {}
 
   async insert(session: Session): Promise<void> {
-    granted(await this.db.call('insert_session_v1', toColumns(session)));
+    granted(await this.db.call('insert_session_v1', toSessionArgs(session)));
   }
 
   create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
@@ -151,14 +151,13 @@ function lifetimeArgs({ ttlMs, idleMs, maxMs }: SessionLifetime = {}): Record<st
   };
 }
 
-function toColumns(session: Session): Record<string, unknown> {
-  const row = { ...toSessionRow(session), metadata: encodeMetadata(session.metadata) };
-  return Object.fromEntries(Object.entries(row).map(([property, value]) => [columnName(property), value]));
+function toSessionArgs(session: Session): Record<string, unknown> {
+  return toColumns({ ...toSessionRow(session), metadata: encodeMetadata(session.metadata) });
 }
 
 /** The columns of the fields that the patch names. */
 function toPatch(patch: Partial<Session>): Record<string, unknown> {
-  const columns = toColumns({ ...ANY_SESSION, ...patch });
+  const columns = toSessionArgs({ ...ANY_SESSION, ...patch });
   const named = Object.keys(patch).map((field) => (field === 'attachedSurfaces' ? 'surfaces' : columnName(field)));
   return Object.fromEntries(named.map((column) => [column, columns[column]]));
 }

@@ -28,7 +28,7 @@ import { writtenNamespaces } from '../../ledger/written-namespaces.js';
 import { awaitedBy, toAwaited } from '../core/awaited.js';
 import { epochsOf } from '../core/epochs.js';
 import { ALL_LANES } from '../core/lane.js';
-import { toCheckpoint, toLane, toMessage, toSignal, toStep, toTurn } from '../core/row-mapping.js';
+import { toAcceptedRow, toCheckpoint, toLane, toMessage, toSignal, toStep, toTurn } from '../core/row-mapping.js';
 import {
   type CheckpointRow,
   type LaneRow,
@@ -46,7 +46,7 @@ import { appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-docu
 import { toSessionFromSql } from './postgres-metadata.js';
 import { type LaneArgs, type PostgresLaneCalls } from './postgres-lane-calls.js';
 import { granted } from './postgres-refusals.js';
-import { type SqlRow, toCheckpointArgs, toMessageArgs, toRow, toStepArgs } from './postgres-rows.js';
+import { type SqlRow, toCheckpointArgs, toColumns, toMessageArgs, toRow, toStepArgs } from './postgres-rows.js';
 
 interface ChangedTurn {
   readonly turn: SqlRow;
@@ -97,17 +97,10 @@ export class PostgresTurns implements TurnLedger {
   ) {}
 
   async accept(request: AcceptTurn): Promise<AcceptedTurn> {
-    const { id, sessionId, orchestrator, version, idempotency } = request;
     const { turn, duplicate, ring, claimed } = await this.inLane<Accepted>('accept_v1', {
-      id,
-      session_id: sessionId,
-      orchestrator,
-      version,
-      request: JSON.stringify(request.request),
-      attributes: JSON.stringify(request.attributes),
-      idempotency_key: idempotency?.key,
-      request_hash: idempotency?.hash,
-      ttl_ms: idempotency?.ttlMs,
+      ...toColumns(toAcceptedRow(request)),
+      session_id: request.sessionId,
+      ttl_ms: request.idempotency?.ttlMs,
       when_busy: request.whenBusy,
       max_queued: request.maxQueued,
       max_lifetime_ms: request.maxSessionLifetimeMs,

@@ -1,6 +1,6 @@
 import { type Database, type Statement } from 'better-sqlite3';
 import { type Table } from '../core/tables.js';
-import { columnName, type ColumnType, type TableName, TABLES } from '../sql/table-definitions.js';
+import { columnName, columnsOf, type TableName } from '../sql/columns.js';
 
 /** A connection that prepares each statement once. */
 export class SqliteConnection {
@@ -38,7 +38,7 @@ export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
     protected readonly connection: SqliteConnection,
     private readonly table: TableName,
   ) {
-    const columns = Object.entries<ColumnType>(TABLES[table].columns);
+    const columns = columnsOf(table);
     this.properties = columns.map(([property]) => property as keyof Row & string);
     this.keys = columns.filter(([, type]) => type.endsWith('key')).map(([property]) => property);
     this.columns = this.properties.map((property) => `"${columnName(property)}" AS "${property}"`).join(', ');

@@ -1,7 +1,8 @@
 import type * as TypeORM from 'typeorm';
 import { type EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import { requirePeer } from '../../common/load-peer.js';
-import { columnName, type ColumnType, type TableDefinition, TABLES } from '../sql/table-definitions.js';
+import { type ColumnType, type Columns } from '../core/rows.js';
+import { columnName, TABLES } from '../sql/columns.js';
 
 /**
  * The tables as TypeORM entities, for an application that wants to read them, the same on every dialect: an entity is named
@@ -13,13 +14,13 @@ import { columnName, type ColumnType, type TableDefinition, TABLES } from '../sq
 export function sessionsEntities(tablePrefix = 'agent_'): EntitySchema[] {
   // Not imported: whoever imports this entry for something else, and has no TypeORM, must be told so by the adapter.
   const { EntitySchema } = requirePeer('typeorm') as typeof TypeORM;
-  return Object.entries<TableDefinition>(TABLES).map(([table, { columns }]) => {
+  return Object.entries<Columns>(TABLES).map(([table, columns]) => {
     const name = `${tablePrefix}${table}`;
-    return new EntitySchema({ name, tableName: name, synchronize: false, columns: columnsOf(columns) });
+    return new EntitySchema({ name, tableName: name, synchronize: false, columns: columnOptions(columns) });
   });
 }
 
-function columnsOf(columns: TableDefinition['columns']): Record<string, EntitySchemaColumnOptions> {
+function columnOptions(columns: Columns): Record<string, EntitySchemaColumnOptions> {
   return Object.fromEntries(Object.entries(columns).map(([property, type]) => [property, column(property, type)]));
 }
 
